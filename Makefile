@@ -1,0 +1,68 @@
+# Everything that is made stays in .venv, .real and the caches; `make clean` removes it.
+
+PYTHON ?= python3
+PYTEST_ARGS ?=
+BENCH_ARGS ?=
+
+export PIP_DISABLE_PIP_VERSION_CHECK = 1
+export PIP_NO_INPUT = 1
+
+PY := .venv/bin/python
+# The place and the Python are part of the stamps' names: a copied tree must not import the old one,
+# and PYTHON=python3.13 must not run what python3.11 installed.
+FOR := $(shell { pwd; $(PYTHON) --version; } 2>&1 | cksum | cut -d ' ' -f 1)
+VENV := .venv/.pins-$(FOR)
+EDITABLE := .venv/.editable-$(FOR)
+TYPED := $(wildcard mcpclient bench examples scripts)
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test format bench setup interpreter venv real clean
+
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
+
+demo: setup ## real servers start, answer, crash, come back and stop
+	@$(PY) examples/demo.py
+
+test: setup ## format, lint, types, tests on asyncio and trio, the wheel
+	$(PY) -m ruff format --check .
+	$(PY) -m ruff check .
+	$(PY) -m mypy $(TYPED)
+	$(PY) -m pytest $(PYTEST_ARGS)
+	$(PY) scripts/check_wheel.py
+
+format: $(VENV) ## put the code into its one format, mend what lint can mend
+	$(PY) -m ruff check --fix-only --show-fixes .
+	$(PY) -m ruff format .
+
+bench: interpreter venv ## measure against raw pipes and the official SDK
+	@$(PYTHON) scripts/setup_real.py sdk
+	@$(PY) bench/run.py $(BENCH_ARGS)
+
+setup: ## make .venv and the real servers' environments (the others do this themselves)
+	@$(MAKE) --no-print-directory -j2 venv real
+
+venv: $(EDITABLE)
+	@:
+
+real: interpreter
+	@$(PYTHON) scripts/setup_real.py
+
+interpreter:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	    echo 'mcpclient needs Python 3.11 or newer, and "$(PYTHON)" is not that:' \
+	         'name one, as in  make PYTHON=python3.12' >&2; exit 1; }
+
+$(VENV): requirements/dev.txt | interpreter
+	@echo 'installing the tools into .venv'
+	@$(PYTHON) -m venv --clear .venv
+	@$(PY) -m pip install -qq -r requirements/dev.txt
+	@touch $@
+
+$(EDITABLE): $(VENV) pyproject.toml
+	@$(PY) -m pip install -qq --no-deps --no-build-isolation -e .
+	@touch $@
+
+clean: ## remove everything that was made
+	rm -rf .venv .real build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis bench/results
+	find $(wildcard mcpclient tests fixtures bench examples scripts) -name __pycache__ -prune -exec rm -rf {} +

@@ -1,0 +1,1 @@
+"""The benchmark: `python bench/run.py`. What each figure means is told in README.md."""

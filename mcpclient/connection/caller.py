@@ -1,0 +1,41 @@
+"""All that a feature knows of a server: a name, and somebody who asks it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+from msgspec import UnsetType
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from msgspec import Raw
+
+    from mcpclient.connection.connection import Connection, Progress
+
+Timeout = float | None | UnsetType
+"""Seconds, None for no limit, or UNSET for the default of the server (``Timeouts.call``)."""
+
+
+class Caller(Protocol):
+    """Asks one server, whichever life it is in."""
+
+    @property
+    def name(self) -> str:
+        """The server's name."""
+
+    async def request(
+        self,
+        method: str,
+        params: Mapping[str, Any] | None,
+        timeout: Timeout,
+        on_progress: Progress | None = None,
+    ) -> Raw:
+        """Return a result, waiting for the server if need be. Raises as the connection does."""
+
+    async def line(
+        self,
+        timeout: Timeout,
+        method: str,
+    ) -> tuple[Connection, float | None]:
+        """Return the open connection and the seconds left, waiting for the server if need be."""

@@ -1,0 +1,154 @@
+"""From a way to start a server to an open connection. Remembers the era between lives.
+
+It starts a second process where the first one died of the probe. It does not know when to dial,
+nor how often.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from typing import TYPE_CHECKING
+
+import anyio
+
+from mcpclient.connection.connection import Connection
+from mcpclient.connection.opening import DiedOnProbe, Opening
+from mcpclient.ground.errors import OpeningFailed
+from mcpclient.ground.text import seconds
+from mcpclient.protocol.session import Session
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from mcpclient.connection.connection import Owner
+    from mcpclient.ground.options import Limits, Timeouts
+    from mcpclient.loops.base import Loop
+    from mcpclient.protocol.eras import Identity
+    from mcpclient.transports.base import Transport
+
+_log = logging.getLogger("mcpclient")
+
+
+class Dialer:
+    """Opens connections to one server, one after the other."""
+
+    def __init__(
+        self,
+        server: str,
+        connect: Callable[[], Awaitable[Transport]],
+        *,
+        loop: Loop,
+        identity: Identity,
+        era: str,
+        timeouts: Timeouts,
+        limits: Limits,
+    ) -> None:
+        """Prepare to dial.
+
+        Args:
+            server: The server's name.
+            connect: Starts a process and returns the transport to it.
+            loop: The loop that runs this code.
+            identity: Who we say we are.
+            era: ``auto``, ``handshake``, ``stateless`` or a version.
+            timeouts: ``open`` and ``probe`` bound the opening.
+            limits: The connection's.
+        """
+        self._server = server
+        self._connect = connect
+        self._loop = loop
+        self._identity = identity
+        self._era = era
+        self._timeouts = timeouts
+        self._limits = limits
+        # What an earlier life proved. Only "handshake" is worth knowing: a stateless server
+        # answers the probe at once, one of the handshake era may be silent or die of it.
+        self._proven: str | None = None
+
+    async def dial(
+        self, generation: int, owner: Owner, started: Callable[[int | None], None]
+    ) -> Connection:
+        """Start a process and open the session. Cancelling it leaves no process behind.
+
+        Args:
+            generation: The number of this life.
+            owner: Told of the server's notifications.
+            started: Told the process id when there is a process.
+
+        Raises:
+            SpawnFailed: The process cannot be started.
+            OpeningFailed: It ended, refused, or took too long.
+        """
+        attempt = _Attempt(self, generation, owner, started)
+        try:
+            connection = await attempt.run(self._proven or self._era)
+        except DiedOnProbe:
+            _log.info("%s#%d = ended when probed; once more", self._server, generation)
+            connection = await attempt.run("handshake")
+        except OpeningFailed as problem:
+            if not (problem.final and self._proven):
+                raise
+            # It refuses what it accepted before: it was upgraded between two lives.
+            self._proven = None
+            connection = await attempt.run(self._era)
+        if self._era == "auto" and connection.session.era.name == "handshake":
+            self._proven = "handshake"
+        return connection
+
+
+class _Attempt:
+    """One life that is to begin: one process, or a second one if the first died of the probe."""
+
+    def __init__(
+        self, dialer: Dialer, generation: int, owner: Owner, started: Callable[[int | None], None]
+    ) -> None:
+        self._dialer = dialer
+        self._generation = generation
+        self._owner = owner
+        self._started = started
+        self._limit = dialer._timeouts.open
+        self._deadline = math.inf if self._limit is None else anyio.current_time() + self._limit
+
+    async def run(self, era: str) -> Connection:
+        dialer = self._dialer
+        with anyio.CancelScope(deadline=self._deadline) as scope:
+            transport = await dialer._connect()
+        if scope.cancelled_caught:
+            raise self._too_slow("the process did not start")
+        connection = Connection(
+            Session(dialer._identity),
+            transport,
+            loop=dialer._loop,
+            timeouts=dialer._timeouts,
+            limits=dialer._limits,
+            server=dialer._server,
+            generation=self._generation,
+            owner=self._owner,
+        )
+        try:
+            _log.info("%s + pid %s", connection.label, transport.pid)
+            self._started(transport.pid)
+            connection.start()
+            with anyio.CancelScope(deadline=self._deadline) as scope:
+                await Opening(connection, era, dialer._timeouts.probe).run()
+            if scope.cancelled_caught:
+                raise self._too_slow(
+                    f"the server did not open{connection.aside()}", transport.stderr_tail()
+                )
+        except BaseException:
+            try:
+                await connection.close()
+            finally:
+                # Still open only if the loop ends and has cancelled the ladder itself.
+                if not connection.over:
+                    connection.kill()
+            raise
+        return connection
+
+    def _too_slow(self, problem: str, stderr_tail: str = "") -> OpeningFailed:
+        return OpeningFailed(
+            f"{problem} within {seconds(self._limit or 0.0)} (Timeouts.open)",
+            server=self._dialer._server,
+            stderr_tail=stderr_tail,
+        )

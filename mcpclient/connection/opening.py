@@ -1,0 +1,190 @@
+"""From a fresh process to an open session, whichever era the server belongs to.
+
+It asks the probe and the eras what each answer means and does what they say. A server that is
+silent to the probe is offered ``initialize``; if the probe is answered after all, that counts.
+
+https://modelcontextprotocol.io/specification/2026-07-28/basic/versioning
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, assert_never
+
+import anyio
+
+from mcpclient.ground.errors import OpeningFailed, ServerDied
+from mcpclient.protocol import versions
+from mcpclient.protocol.eras import Refused, handshake, probe
+from mcpclient.protocol.events import Answer, Broken, Refusal
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from mcpclient.connection.connection import Connection
+    from mcpclient.connection.inflight import Call
+
+
+class DiedOnProbe(Exception):
+    """The server ended when it was probed. A fresh process may open by ``initialize``."""
+
+
+class Opening:
+    """One opening of one connection."""
+
+    def __init__(self, connection: Connection, era: str, probe_time: float) -> None:
+        """Prepare to open a connection.
+
+        Args:
+            connection: A started connection with a fresh session.
+            era: ``auto``, ``handshake``, ``stateless`` or a version.
+            probe_time: How long the probe may stay unanswered, in seconds.
+        """
+        self._connection = connection
+        self._session = connection.session
+        self._era = era
+        self._probe_time = probe_time
+        self._probed: _Reply | None = None
+        self._proven = False
+
+    async def run(self) -> None:
+        """Open the session.
+
+        Raises:
+            OpeningFailed: The server refuses, speaks no common version, or ended.
+            DiedOnProbe: It ended before it answered the probe.
+        """
+        era = self._era
+        if era == "handshake" or era in versions.HANDSHAKE:
+            await self._shake(era if era in versions.HANDSHAKE else versions.HANDSHAKE[-1])
+        else:
+            version = era if era in versions.STATELESS else versions.STATELESS[-1]
+            await self._probe(version, again=False)
+        self._connection.answer_held()
+
+    async def _probe(self, version: str, *, again: bool) -> None:
+        while True:
+            reply = self._probed = _Reply()
+            self._probed.call = self._connection.opening(*self._session.probe(version), reply)
+            with anyio.move_on_after(self._probe_time):
+                await reply.event.wait()
+            verdict = probe.judge(_probe_outcome(reply.outcome), again=again)
+            match verdict:
+                case probe.Speak(terms=terms):
+                    self._session.agree_stateless(terms)
+                    return
+                case probe.ProbeAgain(version=version):
+                    again = True
+                case probe.Shake(version=offered, sure=sure):
+                    if self._era not in ("auto", "handshake"):
+                        said = "gave no answer" if not sure else "does not know server/discover"
+                        raise self._failed(
+                            f"the server {said}, so it is not of the era {self._era!r}; "
+                            f'set era="auto"',
+                            final=True,
+                        )
+                    await self._shake(offered)
+                    return
+                case probe.Respawn():
+                    if self._era != "auto":
+                        raise self._died(reply.outcome)
+                    raise DiedOnProbe
+                case Refused(problem=problem):
+                    raise self._failed(problem, final=True)
+                case _:
+                    assert_never(verdict)
+
+    async def _shake(self, offered: str) -> None:
+        insist = False
+        while True:
+            reply = _Reply()
+            reply.call = self._connection.opening(*self._session.initialize(offered), reply)
+            if await self._late_probe(reply):
+                return
+            outcome = reply.outcome
+            if not isinstance(outcome, Answer | Refusal | Broken):
+                raise self._died(outcome)
+            verdict = handshake.judge(outcome, offered, insist=insist)
+            match verdict:
+                case handshake.Agreed(terms=terms):
+                    if self._probed is not None and self._probed.call is not None:
+                        self._connection.forget(self._probed.call)
+                    self._connection.send(self._session.agree_handshake(terms))
+                    return
+                case handshake.Offer(version=offered):
+                    insist = True
+                case handshake.ProvenStateless():
+                    if self._proven or self._era not in ("auto", *versions.STATELESS):
+                        raise self._failed(
+                            "the server speaks only the stateless era; "
+                            'set era="auto" to let it be asked',
+                            final=True,
+                        )
+                    self._proven = True
+                    await self._probe(versions.STATELESS[-1], again=True)
+                    return
+                case Refused(problem=problem):
+                    raise self._failed(problem, final=True)
+                case _:
+                    assert_never(verdict)
+
+    async def _late_probe(self, reply: _Reply) -> bool:
+        """Wait for the answer to initialize; return True if the probe's answer settles it."""
+        late = self._probed
+        if late is None or late.event.is_set():
+            await reply.event.wait()
+            return False
+        either = anyio.Event()
+        reply.also = late.also = either.set
+        while not reply.event.is_set():
+            await either.wait()
+            if late.outcome is not None:
+                verdict = probe.judge(_probe_outcome(late.outcome), again=True)
+                if isinstance(verdict, probe.Speak):
+                    # A slow server of the stateless era. It refuses initialize, or never
+                    # answers it; nobody cares any more.
+                    if reply.call is not None:
+                        self._connection.forget(reply.call)
+                    self._session.agree_stateless(verdict.terms)
+                    return True
+                await reply.event.wait()
+        return False
+
+    def _died(self, outcome: Any) -> OpeningFailed:
+        if isinstance(outcome, ServerDied):
+            return OpeningFailed(
+                f"the server ended while it was opened ({outcome.exit}){self._connection.aside()}",
+                server=self._connection.server,
+                exit=outcome.exit,
+                stderr_tail=outcome.stderr_tail,
+            )
+        return self._failed(f"the server was closed while it was opened ({outcome})")
+
+    def _failed(self, problem: str, *, final: bool = False) -> OpeningFailed:
+        return OpeningFailed(
+            f"{problem}{self._connection.aside()}",
+            server=self._connection.server,
+            stderr_tail=self._connection.transport.stderr_tail(),
+            final=final,
+        )
+
+
+class _Reply:
+    """Where the outcome of an opening request arrives, whenever it does."""
+
+    def __init__(self) -> None:
+        self.outcome: Any = None
+        self.event = anyio.Event()
+        self.also: Callable[[], None] | None = None
+        self.call: Call | None = None
+
+    def __call__(self, outcome: Any) -> None:
+        self.outcome = outcome
+        self.event.set()
+        if self.also is not None:
+            self.also()
+
+
+def _probe_outcome(outcome: Any) -> probe.Outcome:
+    if outcome is None:
+        return probe.Silence()
+    return outcome if isinstance(outcome, Answer | Refusal | Broken) else probe.Death()

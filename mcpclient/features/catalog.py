@@ -1,0 +1,89 @@
+"""Lists over all their pages, bounded however a server turns its cursors.
+
+Cursors are opaque; ``""`` is one, only an absent cursor ends a list (PAG-01, PAG-02). A cursor
+that comes a second time, or too many pages, end it too: what was read until then is the list.
+
+https://modelcontextprotocol.io/specification/2026-07-28/server/utilities/pagination
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from typing import TYPE_CHECKING, TypeVar
+
+from mcpclient.ground.errors import ReplyError
+from mcpclient.protocol import methods
+from mcpclient.protocol.types import Item, Prompt, Resource, ResourceTemplate, Tool, page
+
+if TYPE_CHECKING:
+    from mcpclient.connection.caller import Caller, Timeout
+
+I = TypeVar("I", bound=Item)  # noqa: E741 - an item
+
+_log = logging.getLogger("mcpclient")
+# How an item is told from another: a server that cannot page sends the same ones again.
+_KEY = {Tool: "name", Prompt: "name", Resource: "uri", ResourceTemplate: "uri_template"}
+
+
+async def listed(
+    caller: Caller,
+    method: str,
+    kind: type[I],
+    timeout: Timeout,
+    pages: int,
+) -> list[I]:
+    """Return all items of a list; empty if the server does not offer any of the kind.
+
+    Args:
+        caller: Who asks.
+        method: A list method.
+        kind: What it lists.
+        timeout: For the whole list, all pages together.
+        pages: How many pages to ask for at the most.
+    """
+    connection, left = await caller.line(timeout, method)
+    terms = connection.session.terms
+    declared = terms.capabilities if terms is not None else {}
+    # Asking for what was not declared is answered with errors, by some in their logs too (B151).
+    # A server that declared nothing at all may have forgotten to.
+    if declared and methods.DECLARED_BY[method] not in declared:
+        return []
+    end = None if left is None else time.monotonic() + left
+    found: dict[str, I] = {}
+    seen: set[str] = set()
+    cursor: str | None = None
+    restarted = False
+    key = _KEY[kind]
+    for _ in range(pages):
+        left = None if end is None else max(end - time.monotonic(), 0.001)
+        try:
+            result = await connection.request(
+                method, None if cursor is None else {"cursor": cursor}, left
+            )
+        except ReplyError as problem:
+            if problem.code == methods.METHOD_NOT_FOUND and cursor is None:
+                return []
+            if problem.code == methods.INVALID_PARAMS and cursor is not None and not restarted:
+                # The cursor went stale under us: from the beginning, once (PAG-06).
+                restarted = True
+                found.clear()
+                seen.clear()
+                cursor = None
+                continue
+            raise
+        part = page(result, kind)
+        for why in part.skipped:
+            _log.warning("%s ! an item of %s was left out: %s", caller.name, method, why)
+        for item in part.items:
+            found.setdefault(getattr(item, key), item)
+        cursor = part.next_cursor
+        if cursor is None:
+            break
+        if cursor in seen:
+            _log.warning("%s ! %s repeats a cursor; the list ends here", caller.name, method)
+            break
+        seen.add(cursor)
+    else:
+        _log.warning("%s ! %s has over %d pages (Limits.pages)", caller.name, method, pages)
+    return list(found.values())

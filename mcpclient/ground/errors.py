@@ -1,0 +1,330 @@
+"""Every error a user may meet, sorted by who must act. Knows no protocol and no process.
+
+McpClientError
+  ProtocolError
+    LocalProtocolError        you broke a rule
+    RemoteProtocolError       the server did
+  ReplyError                  the server answered no
+  ToolError                   the tool answered isError
+  CallLost                    no answer came
+    CallTimedOut
+    CallCancelled
+    ServerDied
+  ServerUnavailable           there is no server to ask
+    SpawnFailed
+    OpeningFailed
+    RestartsExhausted
+  InputRefused                the server asked for something this client does not give
+  UseAfterClose               the manager or connection is closed
+  ConfigError                 a configuration that cannot be meant
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Self
+
+from mcpclient.ground.text import printable, seconds
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from mcpclient.ground.exits import Exit
+
+__all__ = [
+    "CallCancelled",
+    "CallLost",
+    "CallTimedOut",
+    "ConfigError",
+    "InputRefused",
+    "LocalProtocolError",
+    "McpClientError",
+    "OpeningFailed",
+    "ProtocolError",
+    "RemoteProtocolError",
+    "ReplyError",
+    "RestartsExhausted",
+    "ServerDied",
+    "ServerUnavailable",
+    "SpawnFailed",
+    "ToolError",
+    "UseAfterClose",
+]
+
+
+class McpClientError(Exception):
+    """Anything this library raises by itself. Its text is one printable line, never empty."""
+
+    def __str__(self) -> str:
+        return printable(super().__str__()) or type(self).__name__
+
+    def again(self) -> Self:
+        """Return a copy to raise elsewhere: one exception raised twice mixes its tracebacks."""
+        copy = type(self).__new__(type(self), *self.args)
+        copy.__dict__.update(self.__dict__)
+        return copy
+
+
+class ProtocolError(McpClientError):
+    """A rule of the protocol was broken."""
+
+
+class LocalProtocolError(ProtocolError):
+    """The caller asked for something the protocol does not allow; nothing was sent."""
+
+
+class RemoteProtocolError(ProtocolError):
+    """The server sent something the protocol does not allow."""
+
+
+class ReplyError(McpClientError):
+    """The server answered a request with a JSON-RPC error.
+
+    Attributes:
+        code: The JSON-RPC error code.
+        message: The server's own words, as received.
+        data: The error's ``data`` member, any JSON value, or None.
+        method: The method that was refused.
+        server: The server's name.
+    """
+
+    def __init__(
+        self, code: int, message: str, data: Any = None, *, method: str = "", server: str = ""
+    ) -> None:
+        super().__init__(code, message, data)
+        self.code = code
+        self.message = message
+        self.data = data
+        self.method = method
+        self.server = server
+
+    def __str__(self) -> str:
+        where = f" ({self.method}{_at(self.server)})" if self.method else ""
+        return f"[{self.code}] {printable(self.message) or 'no message'}{where}"
+
+
+class ToolError(McpClientError):
+    """The tool ran and answered ``isError: true``.
+
+    Attributes:
+        result: The whole result, as :meth:`Server.call_tool` would have returned it.
+        tool: The tool's name.
+        server: The server's name.
+    """
+
+    def __init__(self, message: str, result: Any, *, tool: str = "", server: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.result = result
+        self.tool = tool
+        self.server = server
+
+    def __str__(self) -> str:
+        return printable(self.message)
+
+
+class CallLost(McpClientError):
+    """A call ended without an answer.
+
+    Attributes:
+        method: The method that was called.
+        server: The server's name.
+        maybe_done: False only if the request never reached the server, so that it is safe to
+            send it again.
+    """
+
+    def __init__(
+        self, problem: str, *, method: str = "", server: str = "", maybe_done: bool = True
+    ) -> None:
+        super().__init__(problem)
+        self.problem = problem
+        self.method = method
+        self.server = server
+        self.maybe_done = maybe_done
+
+    def __str__(self) -> str:
+        hint = (
+            "the server may have carried it out"
+            if self.maybe_done
+            else "the request was never sent, so it is safe to repeat"
+        )
+        return f"{self.method or 'call'}{_at(self.server)}: {printable(self.problem)}; {hint}"
+
+
+class CallTimedOut(CallLost, TimeoutError):
+    """No answer came in time. The server was told to stop, if the request had reached it."""
+
+
+class CallCancelled(CallLost):
+    """The call was cancelled from this side: the server was stopped or removed meanwhile."""
+
+
+class ServerDied(CallLost):
+    """The server's process ended while the call was in flight.
+
+    Attributes:
+        exit: How it ended.
+        stderr_tail: The last of what it wrote to stderr.
+    """
+
+    def __init__(
+        self,
+        exit: Exit,
+        stderr_tail: str = "",
+        *,
+        method: str = "",
+        server: str = "",
+        maybe_done: bool = True,
+    ) -> None:
+        super().__init__(
+            f"the server died ({exit}){last_words(stderr_tail)}",
+            method=method,
+            server=server,
+            maybe_done=maybe_done,
+        )
+        self.exit = exit
+        self.stderr_tail = stderr_tail
+
+
+class ServerUnavailable(McpClientError):
+    """There is no running server to ask.
+
+    Attributes:
+        server: The server's name.
+    """
+
+    def __init__(self, problem: str, *, server: str = "") -> None:
+        super().__init__(problem)
+        self.problem = problem
+        self.server = server
+
+    def __str__(self) -> str:
+        named = f'server "{self.server}": ' if self.server else ""
+        return f"{named}{printable(self.problem)}"
+
+
+class SpawnFailed(ServerUnavailable):
+    """The server's process could not be started.
+
+    Attributes:
+        command: The command that was tried.
+        hint: What to do about it.
+    """
+
+    def __init__(self, problem: str, *, command: str, hint: str, server: str = "") -> None:
+        super().__init__(problem, server=server)
+        self.command = command
+        self.hint = hint
+
+    def __str__(self) -> str:
+        named = f' (server "{self.server}")' if self.server else ""
+        return f"{printable(self.problem)}{named}; {self.hint}"
+
+
+class OpeningFailed(ServerUnavailable):
+    """The process runs, but no conversation came about.
+
+    Attributes:
+        exit: How the process ended, if it did.
+        stderr_tail: The last of what it wrote to stderr.
+        final: Whether trying again would end the same way (no common version, refused).
+    """
+
+    def __init__(
+        self,
+        problem: str,
+        *,
+        server: str = "",
+        exit: Exit | None = None,
+        stderr_tail: str = "",
+        final: bool = False,
+    ) -> None:
+        super().__init__(problem, server=server)
+        self.exit = exit
+        self.stderr_tail = stderr_tail
+        self.final = final
+
+    def __str__(self) -> str:
+        return super().__str__() + last_words(self.stderr_tail)
+
+
+class RestartsExhausted(ServerUnavailable):
+    """The server died too often and is no longer restarted until ``start()`` is called.
+
+    Attributes:
+        incidents: Its recorded deaths, oldest first.
+    """
+
+    def __init__(self, problem: str, incidents: Sequence[Any], *, server: str = "") -> None:
+        super().__init__(problem, server=server)
+        self.incidents = tuple(incidents)
+
+    def __str__(self) -> str:
+        return f"{super().__str__()}; call start() to try again"
+
+
+class InputRefused(McpClientError):
+    """The server needs an answer from this side that no handler gives; the call ended.
+
+    Attributes:
+        method: The method whose result asked.
+        server: The server's name.
+        asks: The methods asked for, such as ``elicitation/create``.
+    """
+
+    def __init__(self, method: str, asks: Sequence[str], *, server: str = "") -> None:
+        super().__init__(method, *asks)
+        self.method = method
+        self.asks = tuple(asks)
+        self.server = server
+
+    def __str__(self) -> str:
+        wanted = ", ".join(printable(ask) for ask in self.asks) or "another round"
+        return (
+            f"{self.method}{_at(self.server)}: the server asks for {wanted}, which nothing answers"
+        )
+
+
+class UseAfterClose(McpClientError):
+    """The manager is closed, or was never opened."""
+
+
+class ConfigError(McpClientError):
+    """A configuration that cannot be meant.
+
+    Attributes:
+        path: The file it came from, or an empty string.
+        key: Where in it, as a dotted path.
+        problem: What is wrong, with the next step.
+    """
+
+    def __init__(self, problem: str, *, key: str = "", path: str = "") -> None:
+        super().__init__(problem)
+        self.problem = problem
+        self.key = key
+        self.path = path
+
+    def __str__(self) -> str:
+        where = ": ".join(part for part in (self.path, self.key) if part)
+        return f"{where}: {printable(self.problem)}" if where else printable(self.problem)
+
+
+def timed_out(waited: float, doing: str, stderr_tail: str = "", noise: str = "") -> str:
+    """Return the sentence of a time-out: how long, what for, and what the server said aside."""
+    text = f"no answer within {seconds(waited)}{f' {doing}' if doing else ''}"
+    return text + odd_words(noise) + last_words(stderr_tail)
+
+
+def odd_words(noise: str) -> str:
+    """Return the sample of what was no message on stdout, as a suffix of an error's text."""
+    return f" (not a message on its stdout: {printable(noise, 300)!r})" if noise else ""
+
+
+def last_words(stderr_tail: str) -> str:
+    """Return the last lines of a stderr tail as a suffix of an error's text."""
+    lines = [line.strip() for line in stderr_tail.strip().splitlines()[-3:]]
+    text = " | ".join(line for line in lines if line)
+    return f" (stderr: {printable(text[-400:])})" if text else ""
+
+
+def _at(server: str) -> str:
+    return f' on "{server}"' if server else ""

@@ -1,0 +1,41 @@
+"""How text from outside is shown to a person. Knows nothing of where it came from."""
+
+from __future__ import annotations
+
+import re
+
+# C0 without tab and newline, DEL, C1, and the separators some terminals and editors act on.
+_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+
+
+def printable(text: str, limit: int = 2000) -> str:
+    """Return ``text`` safe to print: control characters and lone surrogates become escapes.
+
+    A server's text may hold escape sequences that clear a screen or set a title; they must
+    never reach a terminal or a log as they are. Longer texts are cut at ``limit`` characters.
+    """
+    shown = _CONTROLS.sub(lambda found: ascii(found.group())[1:-1], text[:limit])
+    return shown if len(text) <= limit else f"{shown}… ({len(text)} characters)"
+
+
+def sample(data: bytes, limit: int = 200) -> str:
+    """Return the head of some bytes as printable text, for a diagnosis."""
+    head = printable(data[:limit].decode("utf-8", "replace"))
+    return head if len(data) <= limit else f"{head}… ({size(len(data))})"
+
+
+def size(count: int) -> str:
+    """Return a number of bytes as people write it: ``512 B``, ``1.2 kB``, ``64.0 MB``."""
+    if count < 1000:
+        return f"{count} B"
+    amount = float(count)
+    for unit in ("kB", "MB"):
+        amount /= 1000
+        if amount < 1000:
+            return f"{amount:.1f} {unit}"
+    return f"{amount / 1000:.1f} GB"
+
+
+def seconds(amount: float) -> str:
+    """Return a span of time as people write it: ``250 ms``, ``5 s``, ``1.5 s``."""
+    return f"{amount * 1000:.0f} ms" if amount < 1 else f"{amount:.3g} s"

@@ -1,0 +1,1 @@
+"""Layer 6: named servers, where supervision and features meet."""

@@ -1,0 +1,325 @@
+"""Many servers under their names, one cache, one place where notifications are delivered."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Self
+
+from anyio import CapacityLimiter
+
+from mcpclient import loops
+from mcpclient.connection.dialing import Dialer
+from mcpclient.features.cache import ReadCache
+from mcpclient.features.notifications import Handlers, TickReport, Token, tick
+from mcpclient.features.resources import Reader
+from mcpclient.ground.errors import ConfigError, UseAfterClose
+from mcpclient.ground.options import Limits
+from mcpclient.ground.version import VERSION
+from mcpclient.manager import config
+from mcpclient.manager.server import Server
+from mcpclient.manager.spec import ServerSpec, spec_of
+from mcpclient.manager.status import Status
+from mcpclient.protocol.eras import Identity
+from mcpclient.transports.process import Command
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable, Iterator, Mapping
+    from types import TracebackType
+
+    from mcpclient.loops.base import Loop, Stop
+    from mcpclient.transports.base import Transport
+
+    Handler = Callable[[Server, Any], Any]
+
+# Starting a process takes a core for milliseconds; more of them at once only get in each other's
+# way, and in that of the loop.
+_SPAWNERS = 4
+# How many notifications are delivered before others get their turn.
+_BATCH = 50
+
+
+class Manager:
+    """Runs MCP servers and answers calls to them, on asyncio or trio.
+
+    ``async with Manager({"git": ["mcp-server-git"]}) as manager`` opens it; :meth:`open` and
+    :meth:`close` do the same and may be called from different tasks. All of it is used on the
+    loop and thread that opened it.
+
+    Attributes:
+        cache: The reads that are kept; ``cache.stats()`` tells what it did.
+    """
+
+    def __init__(
+        self,
+        servers: Mapping[str, Any] | None = None,
+        *,
+        dispatch: str = "auto",
+        limits: Limits = Limits(),  # noqa: B008 - frozen
+        cache_ttl: float | None = None,
+        client_name: str = "mcpclient",
+        client_version: str = VERSION,
+    ) -> None:
+        """Take note of the servers. Nothing starts before the manager is opened.
+
+        Args:
+            servers: By name: a :class:`ServerSpec`, an argv list, or a mapping as in a
+                configuration file (``command``, ``args``, ``env``, ``cwd`` and the fields of
+                :class:`ServerSpec`).
+            dispatch: ``auto`` delivers notifications by itself; ``manual`` waits for
+                :meth:`tick`.
+            limits: ``cache_entries`` and ``cache_bytes`` bound the cache; the others are each
+                server's own (``ServerSpec.limits``).
+            cache_ttl: For how many seconds a read is kept where the server's era names no time;
+                None: until the server announces a change, or ends.
+            client_name: Who we say we are, to the servers.
+            client_version: In which version.
+
+        Raises:
+            ConfigError: An entry cannot be meant.
+            ValueError: ``dispatch`` is neither.
+        """
+        if dispatch not in ("auto", "manual"):
+            raise ValueError(f'dispatch must be "auto" or "manual", not {dispatch!r}')
+        self._specs = {
+            _checked(name): spec_of(entry, key=name) for name, entry in (servers or {}).items()
+        }
+        self._dispatch = dispatch
+        self._identity = Identity(client_name, client_version)
+        self.cache = ReadCache(limits.cache_entries, limits.cache_bytes)
+        self._reader = Reader(self.cache, float("inf") if cache_ttl is None else cache_ttl)
+        self._handlers = Handlers()
+        self._servers: dict[str, Server] = {}
+        self._pumps: dict[Server, Stop] = {}
+        self._loop: Loop | None = None
+        self._limiter: CapacityLimiter | None = None
+        self._closed = False
+
+    @classmethod
+    def from_config(cls, path: str | os.PathLike[str], **options: Any) -> Self:
+        """Return a manager of the servers that a file names.
+
+        Args:
+            path: A JSON file with ``mcpServers`` or ``servers``, as editors have them.
+            options: The keyword arguments of :class:`Manager`.
+
+        Raises:
+            ConfigError: The file cannot be read, or an entry cannot be meant.
+        """
+        return cls(config.load(path), **options)
+
+    # -- life ------------------------------------------------------------------------------
+
+    async def open(self) -> None:
+        """Open the manager on the running loop, and begin to start its eager servers.
+
+        Raises:
+            UseAfterClose: It was closed. A manager is opened once.
+        """
+        if self._closed:
+            raise UseAfterClose("the manager was closed; make a new one")
+        if self._loop is not None:
+            return
+        self._loop = loops.current()
+        self._limiter = CapacityLimiter(_SPAWNERS)
+        for name, spec in self._specs.items():
+            self._take_in(name, spec)
+
+    async def close(self) -> None:
+        """Stop all servers, at the same time, and wait until their processes are gone.
+
+        Takes at most as long as the slowest of them; cancelling does not shorten it.
+        """
+        self._closed = True
+        for pump in list(self._pumps.values()):
+            pump.cancel()
+        servers = list(self._servers.values())
+        for server in servers:
+            server.halt()
+        for server in servers:
+            await server.stop()
+
+    async def __aenter__(self) -> Self:
+        await self.open()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        problem: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    # -- servers ---------------------------------------------------------------------------
+
+    def __getitem__(self, name: str) -> Server:
+        self._running()
+        try:
+            return self._servers[name]
+        except KeyError:
+            known = ", ".join(map(repr, self._servers)) or "none"
+            raise KeyError(f"no server is named {name!r} (known: {known})") from None
+
+    def __contains__(self, name: object) -> bool:
+        return name in (self._specs if self._loop is None else self._servers)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(tuple(self._specs if self._loop is None else self._servers))
+
+    def __len__(self) -> int:
+        return len(self._specs if self._loop is None else self._servers)
+
+    async def add(self, name: str, entry: Any) -> Server:
+        """Take in one more server and return it; an eager one begins to start.
+
+        Raises:
+            ConfigError: The name is taken, or the entry cannot be meant.
+        """
+        self._running()
+        if name in self._servers:
+            raise ConfigError("there is a server of this name; remove it first", key=name)
+        return self._take_in(_checked(name), spec_of(entry, key=name))
+
+    async def remove(self, name: str) -> None:
+        """Stop a server, wait until its processes are gone, and forget it.
+
+        Raises:
+            KeyError: There is none of this name.
+        """
+        server = self[name]
+        del self._servers[name]
+        pump = self._pumps.get(server)
+        if pump is not None:
+            pump.cancel()
+        await server.stop()
+        self._reader.forget(name)
+
+    def status(self) -> Status:
+        """Return a snapshot of all servers; printed, it is a table."""
+        servers = [server.status() for server in self._servers.values()]
+        return Status(servers, self.cache.stats())
+
+    # -- notifications ---------------------------------------------------------------------
+
+    def on_notification(self, method: str, handler: Handler) -> Token:
+        """Call a function for each notification of a method, from whichever server.
+
+        Args:
+            method: The exact method, such as ``notifications/resources/updated``.
+            handler: Called with ``(server, params)``, plain or async. One that raises is logged;
+                the others are called all the same.
+
+        Returns:
+            What :meth:`off_notification` takes. The same handler twice is called twice.
+        """
+        return self._handlers.add(method, handler)
+
+    def off_notification(self, token: Token) -> None:
+        """Remove a handler; with the last of its method, what is queued of it is dropped."""
+        if self._handlers.remove(token):
+            for server in self._servers.values():
+                server.inbox.drop(token.method)
+
+    def tick(self, max_items: int | None = None, budget: float | None = None) -> TickReport:
+        """Deliver the notifications that wait, in the order of arrival, on this very stack.
+
+        Args:
+            max_items: How many at most; None for all.
+            budget: After so many seconds none is begun any more; None for no limit. One is
+                always delivered.
+
+        Returns:
+            What was delivered, and what is left.
+        """
+        loop = self._running()
+        inboxes = [server.inbox for server in self._servers.values()]
+        return tick(inboxes, max_items, budget, lambda answer: _finish_later(loop, answer))
+
+    # -- inside ----------------------------------------------------------------------------
+
+    def _running(self) -> Loop:
+        if self._loop is None:
+            raise UseAfterClose("the manager is not open: use `async with Manager(...)`")
+        if self._closed:
+            raise UseAfterClose("the manager is closed")
+        return self._loop
+
+    def _take_in(self, name: str, spec: ServerSpec) -> Server:
+        loop, limiter = self._loop, self._limiter
+        assert loop is not None
+        assert limiter is not None
+        command = Command(spec.argv, spec.env, spec.cwd, spec.inherit_env)
+
+        async def connect() -> Transport:
+            # The machinery of processes is loaded when the first one is started.
+            from mcpclient.transports import stdio
+
+            return await stdio.spawn(
+                command,
+                loop=loop,
+                limiter=limiter,
+                timeouts=spec.timeouts,
+                limits=spec.limits,
+                kill_tree=spec.kill_tree,
+            )
+
+        dialer = Dialer(
+            name,
+            connect,
+            loop=loop,
+            identity=self._identity,
+            era=spec.era,
+            timeouts=spec.timeouts,
+            limits=spec.limits,
+        )
+        server = self._servers[name] = Server(
+            name,
+            spec,
+            dialer,
+            loop=loop,
+            reader=self._reader,
+            handlers=self._handlers,
+            announce=self._announce,
+        )
+        if spec.start == "eager":
+            server.begin()
+        return server
+
+    def _announce(self, server: Server) -> None:
+        if self._dispatch == "auto" and server not in self._pumps and not self._closed:
+            assert self._loop is not None
+            self._pumps[server] = self._loop.job(
+                lambda: self._pump(server), f"notifications of {server.name}"
+            )
+
+    async def _pump(self, server: Server) -> None:
+        """Deliver one server's notifications, each to all its handlers before the next."""
+        assert self._loop is not None
+        inbox = server.inbox
+        try:
+            delivered = 0
+            while inbox:
+                delivery = inbox.deliver()
+                while (answer := delivery.step()) is not None:
+                    try:
+                        await answer
+                    except Exception:  # the user's code; the other handlers must run
+                        delivery.fail()
+                delivered += 1
+                if delivered % _BATCH == 0:
+                    await self._loop.checkpoint()
+        finally:
+            self._pumps.pop(server, None)
+
+
+def _finish_later(loop: Loop, answer: Any) -> None:
+    async def finish() -> None:
+        await answer
+
+    loop.job(finish, "notification handler")
+
+
+def _checked(name: object) -> str:
+    if not isinstance(name, str) or not name or not name.isprintable():
+        raise ConfigError(f"a server's name is printable text, not {name!r}")
+    return name

@@ -1,0 +1,206 @@
+"""What can be asked of a server, whoever asks: the verbs users type.
+
+Every verb waits for the server if it is not up yet, within the call's own time-out, and raises
+
+* ``ReplyError``: the server answered no;
+* ``RemoteProtocolError``: its answer cannot be read;
+* ``InputRefused``: it wants input that nothing here gives;
+* ``CallTimedOut``, ``ServerDied``, ``CallCancelled``, ``CallLost``: no answer came; ``maybe_done``
+  tells whether the request may have been carried out;
+* ``ServerUnavailable`` (``SpawnFailed``, ``OpeningFailed``, ``RestartsExhausted``): there is no
+  server to ask;
+* ``LocalProtocolError``: the arguments are no JSON; nothing was sent.
+
+``timeout`` is in seconds, None for no limit; left out, it is the server's ``Timeouts.call``.
+Cancelling a verb cancels the request at the server, if it had reached it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from msgspec import UNSET
+
+from mcpclient.features import catalog, prompts, tools
+from mcpclient.protocol import methods, payload
+from mcpclient.protocol.types import (
+    Prompt,
+    PromptResult,
+    Resource,
+    ResourceResult,
+    ResourceTemplate,
+    Tool,
+    ToolResult,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from mcpclient.connection.caller import Caller, Timeout
+    from mcpclient.connection.connection import Progress
+    from mcpclient.features.resources import Reader
+    from mcpclient.ground.options import Limits
+
+
+class Verbs:
+    """The verbs of one server."""
+
+    def __init__(self, caller: Caller, reader: Reader, limits: Limits) -> None:
+        self._caller = caller
+        self._reader = reader
+        self._pages = limits.pages
+
+    @property
+    def name(self) -> str:
+        """The server's name."""
+        return self._caller.name
+
+    async def invoke_tool(
+        self,
+        name: str,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        timeout: Timeout = UNSET,
+        on_progress: Progress | None = None,
+    ) -> ToolResult:
+        """Call a tool and return its result; a result that says it failed is raised.
+
+        Args:
+            name: The tool's name.
+            arguments: A JSON object; None means an empty one.
+            timeout: Seconds. With ``on_progress``, progress starts them anew, up to
+                ``Timeouts.call_max`` in all.
+            on_progress: Called with ``(progress, total, message)``, plain or async.
+
+        Raises:
+            ToolError: The tool answered ``isError: true``; ``.result`` is the whole result.
+        """
+        return await tools.invoke(self._caller, name, arguments, timeout, on_progress)
+
+    async def call_tool(
+        self,
+        name: str,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        timeout: Timeout = UNSET,
+        on_progress: Progress | None = None,
+    ) -> ToolResult:
+        """Call a tool and return its result, ``is_error`` or not.
+
+        Arguments as for :meth:`invoke_tool`.
+        """
+        return await tools.call(self._caller, name, arguments, timeout, on_progress)
+
+    async def read_resource(
+        self,
+        uri: str,
+        *,
+        cache: str = "use",
+        timeout: Timeout = UNSET,
+        on_progress: Progress | None = None,
+    ) -> ResourceResult:
+        """Read a resource, from the cache if it is there.
+
+        Reads of the same URI that overlap share one request; each may time out or be cancelled
+        alone. A read with ``on_progress`` has a request of its own.
+
+        Args:
+            uri: The URI, exactly as the server wrote it.
+            cache: ``use``; ``refresh`` to ask the server and keep the answer; ``bypass`` to ask
+                it and leave the cache alone.
+            timeout: Seconds.
+            on_progress: As for :meth:`invoke_tool`.
+        """
+        return await self._reader.read(self._caller, uri, cache, timeout, on_progress)
+
+    def invalidate_resource(self, uri: str) -> None:
+        """Forget what is cached of a resource. A read under way is answered, but not kept."""
+        self._reader.invalidate(self._caller.name, uri)
+
+    async def get_prompt(
+        self,
+        name: str,
+        arguments: Mapping[str, str] | None = None,
+        *,
+        timeout: Timeout = UNSET,
+    ) -> PromptResult:
+        """Get a prompt with its arguments filled in.
+
+        Args:
+            name: The prompt's name.
+            arguments: Text by name; the protocol knows no other values here.
+            timeout: Seconds.
+        """
+        return await prompts.get(self._caller, name, arguments, timeout)
+
+    async def list_tools(
+        self,
+        *,
+        timeout: Timeout = UNSET,
+    ) -> list[Tool]:
+        """List the tools, all pages; none if the server offers no tools.
+
+        A list ends where a server repeats a cursor, or after ``Limits.pages`` pages; of items
+        with the same name the first counts. ``timeout`` is for all pages together.
+        """
+        return await catalog.listed(self._caller, methods.TOOLS_LIST, Tool, timeout, self._pages)
+
+    async def list_resources(
+        self,
+        *,
+        timeout: Timeout = UNSET,
+    ) -> list[Resource]:
+        """List the resources, all pages. As :meth:`list_tools`."""
+        return await catalog.listed(
+            self._caller, methods.RESOURCES_LIST, Resource, timeout, self._pages
+        )
+
+    async def list_resource_templates(
+        self,
+        *,
+        timeout: Timeout = UNSET,
+    ) -> list[ResourceTemplate]:
+        """List the resource templates, all pages. As :meth:`list_tools`."""
+        return await catalog.listed(
+            self._caller, methods.TEMPLATES_LIST, ResourceTemplate, timeout, self._pages
+        )
+
+    async def list_prompts(
+        self,
+        *,
+        timeout: Timeout = UNSET,
+    ) -> list[Prompt]:
+        """List the prompts, all pages. As :meth:`list_tools`."""
+        return await catalog.listed(
+            self._caller, methods.PROMPTS_LIST, Prompt, timeout, self._pages
+        )
+
+    async def request(
+        self,
+        method: str,
+        params: Mapping[str, Any] | None = None,
+        *,
+        timeout: Timeout = UNSET,
+        on_progress: Progress | None = None,
+    ) -> Any:
+        """Send any request and return its result as plain values, translated in no way.
+
+        Args:
+            method: The method.
+            params: Its params, or None to send none.
+            timeout: Seconds.
+            on_progress: As for :meth:`invoke_tool`.
+        """
+        result = await self._caller.request(method, params, timeout, on_progress)
+        return payload.value(result)
+
+    async def notify(
+        self,
+        method: str,
+        params: Mapping[str, Any] | None = None,
+        *,
+        timeout: Timeout = UNSET,
+    ) -> None:
+        """Send any notification. It is on its way when this returns; no answer will come."""
+        connection, _ = await self._caller.line(timeout, method)
+        connection.notify(method, params)

@@ -1,0 +1,153 @@
+"""The era of 2024-11-05 to 2025-11-25: ``initialize`` first, then both sides may ask.
+
+https://modelcontextprotocol.io/specification/2025-11-25/basic/lifecycle
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Raw, Struct
+
+from mcpclient.ground.errors import RemoteProtocolError
+from mcpclient.ground.text import printable
+from mcpclient.protocol import methods, payload, versions
+from mcpclient.protocol.eras import Identity, Refused, Terms
+from mcpclient.protocol.events import Answer, Broken, Refusal
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+class Handshake:
+    """The rules of a conversation that ``initialize`` opened."""
+
+    name = "handshake"
+    server_may_ask = True
+
+    def __init__(self, version: str) -> None:
+        self.version = version
+
+    def stamp(self, params: Mapping[str, Any] | None, token: int | None) -> Any:
+        """Return the params as they are, with the progress token if there is one."""
+        if token is None:
+            return params
+        params = params or {}
+        return {**params, "_meta": {**(params.get("_meta") or {}), "progressToken": token}}
+
+    def read(self, method: str, result: Raw) -> Raw:
+        """Return any result: all are final here, a stray ``resultType`` means nothing (RES-05)."""
+        return result
+
+    def lifetime(self, result: Raw) -> float | None:
+        """Return None: these servers tell by notices what is stale, never by time."""
+        return None
+
+    def cancel(self, id: int, reason: str) -> dict[str, Any]:
+        """Return the params of the cancellation."""
+        return {"requestId": id, "reason": reason}
+
+
+class Agreed(Struct, frozen=True):
+    """A verdict: the conversation is open on these terms."""
+
+    terms: Terms
+
+
+class Offer(Struct, frozen=True, gc=False):
+    """A verdict: ask again with this version."""
+
+    version: str
+
+
+class ProvenStateless(Struct, frozen=True, gc=False):
+    """A verdict: the refusal is one that only a stateless server gives; probe again."""
+
+
+Verdict = Agreed | Offer | ProvenStateless | Refused
+
+
+class _InitializeResult(Struct, rename="camel"):
+    protocol_version: Any = None
+    capabilities: Any = None
+    server_info: Any = None
+    instructions: Any = None
+
+
+def initialize(identity: Identity, version: str) -> dict[str, Any]:
+    """Return the params of ``initialize``."""
+    return {
+        "protocolVersion": version,
+        "capabilities": identity.capabilities,
+        "clientInfo": identity.info,
+    }
+
+
+def judge(outcome: Answer | Refusal | Broken, offered: str, *, insist: bool) -> Verdict:
+    """Return what to do about the answer to ``initialize``.
+
+    Args:
+        outcome: The answer.
+        offered: The version that was offered.
+        insist: Whether this was the second offer already, so that there is no third (B54).
+    """
+    match outcome:
+        case Answer(result=result):
+            return _agree(result, offered)
+        case Refusal(code=code, message=message, data=data):
+            named = _named_versions(payload.value(data))
+            if code == methods.UNSUPPORTED_VERSION and versions.newest(versions.STATELESS, named):
+                return ProvenStateless()
+            other = versions.newest(versions.HANDSHAKE, named)
+            if other is not None and other != offered and not insist:
+                return Offer(other)
+            said = f" (it speaks {', '.join(named)})" if named else ""
+            return Refused(
+                f"the server refused initialize for {offered}: [{code}] {printable(message)}{said}"
+            )
+        case Broken(problem=problem):
+            return Refused(f"the answer to initialize cannot be read: {problem}")
+
+
+def _agree(result: Raw, offered: str) -> Verdict:
+    try:
+        found = payload.decode(result, _InitializeResult, "the initialize result")
+    except RemoteProtocolError as problem:
+        return Refused(str(problem))
+    version = found.protocol_version
+    if version not in versions.HANDSHAKE:
+        # A server that wants a version we do not have must be left (LIFE-04).
+        shown = printable(version) if isinstance(version, str) else repr(version)
+        return Refused(
+            f"the server wants protocol version {shown}; "
+            f"offered was {offered}, possible are {', '.join(versions.HANDSHAKE)}"
+        )
+    return Agreed(
+        Terms(
+            version=version,
+            capabilities=as_mapping(found.capabilities),
+            info=as_mapping(found.server_info),
+            instructions=as_text(found.instructions),
+        )
+    )
+
+
+def _named_versions(data: Any) -> list[str]:
+    """Return the versions that an error's data names, in whatever member it does (LIFE-11)."""
+    if not isinstance(data, dict):
+        return []
+    found: list[Any] = []
+    for key in ("supported", "supportedVersions", "expected"):
+        member = data.get(key)
+        found += member if isinstance(member, list) else [member]
+    return [version for version in found if isinstance(version, str)]
+
+
+def as_mapping(value: Any) -> dict[str, Any]:
+    """Return a value if it is an object, else an empty one: odd servers send null or text."""
+    return value if isinstance(value, dict) else {}
+
+
+def as_text(value: Any) -> str | None:
+    """Return a value if it is text, else None."""
+    return value if isinstance(value, str) else None

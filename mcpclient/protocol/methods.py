@@ -1,0 +1,43 @@
+"""The protocol's method names and what is known of each. Knows no server.
+
+https://modelcontextprotocol.io/specification/2026-07-28/schema
+"""
+
+from __future__ import annotations
+
+INITIALIZE = "initialize"
+INITIALIZED = "notifications/initialized"
+DISCOVER = "server/discover"
+PING = "ping"
+CANCELLED = "notifications/cancelled"
+PROGRESS = "notifications/progress"
+
+TOOLS_LIST = "tools/list"
+TOOLS_CALL = "tools/call"
+RESOURCES_LIST = "resources/list"
+TEMPLATES_LIST = "resources/templates/list"
+RESOURCES_READ = "resources/read"
+PROMPTS_LIST = "prompts/list"
+PROMPTS_GET = "prompts/get"
+
+RESOURCES_CHANGED = "notifications/resources/list_changed"
+RESOURCE_UPDATED = "notifications/resources/updated"
+
+# What a server must have declared for a list to be worth asking for.
+DECLARED_BY = {
+    TOOLS_LIST: "tools",
+    RESOURCES_LIST: "resources",
+    TEMPLATES_LIST: "resources",
+    PROMPTS_LIST: "prompts",
+}
+
+# The only methods whose result may ask for another round (RES-03).
+MAY_ASK_BACK = frozenset({TOOLS_CALL, PROMPTS_GET, RESOURCES_READ})
+
+# JSON-RPC's own codes, and the three that only a stateless server answers (section 1.4 of the
+# page on versioning): these prove the era, all others prove nothing.
+METHOD_NOT_FOUND = -32601
+INVALID_PARAMS = -32602
+HEADER_MISMATCH = -32020
+MISSING_CAPABILITY = -32021
+UNSUPPORTED_VERSION = -32022

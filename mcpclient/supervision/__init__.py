@@ -1,0 +1,1 @@
+"""Layer 4: lives of a server, one after the other. Knows neither configuration nor features."""
