@@ -104,7 +104,8 @@ class TrioWaiter:
         """See :class:`~mcpclient.loops.base.Waiter`."""
         if not self._done:
             self._task = lowlevel.current_task()
-            yield from lowlevel.wait_task_rescheduled(self._abort).__await__()
+            wait = lowlevel.wait_task_rescheduled(self._abort)  # noqa: ASYNC105 - awaited below
+            yield from wait.__await__()
         return self._value
 
     def _abort(self, _raise: object) -> lowlevel.Abort:
