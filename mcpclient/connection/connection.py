@@ -66,12 +66,14 @@ class Counts(Struct):
         oversize: Frames over the limit.
         asks: Requests from the server.
         ignored: Requests from the server that its era forbids, never answered.
+        openings: Requests of ours that opened the session.
     """
 
     noise: int = 0
     oversize: int = 0
     asks: int = 0
     ignored: int = 0
+    openings: int = 0
 
 
 class Connection:
@@ -199,6 +201,7 @@ class Connection:
     def opening(self, id: int, item: Outgoing, watch: Callable[[Any], None]) -> Call:
         """Send a request that opens the session. It has no deadline of its own."""
         call = Call(id, item.method, item, None, watch)
+        self.counts.openings += 1
         self._file(call)
         return call
 

@@ -68,6 +68,11 @@ class Opening:
             with anyio.move_on_after(self._probe_time):
                 await reply.event.wait()
             verdict = probe.judge(_probe_outcome(reply.outcome), again=again)
+            if self._connection.over and isinstance(verdict, probe.Shake):
+                # It answered and ended before we could go on.
+                verdict = probe.Respawn()
+            elif self._connection.over and not isinstance(verdict, probe.Respawn | Refused):
+                raise self._died(reply.outcome)
             match verdict:
                 case probe.Speak(terms=terms):
                     self._session.agree_stateless(terms)
@@ -104,6 +109,8 @@ class Opening:
             if not isinstance(outcome, Answer | Refusal | Broken):
                 raise self._died(outcome)
             verdict = handshake.judge(outcome, offered, insist=insist)
+            if self._connection.over and not isinstance(verdict, Refused):
+                raise self._died(outcome)  # it answered and ended before we could go on
             match verdict:
                 case handshake.Agreed(terms=terms):
                     if self._probed is not None and self._probed.call is not None:
@@ -150,12 +157,13 @@ class Opening:
         return False
 
     def _died(self, outcome: Any) -> OpeningFailed:
-        if isinstance(outcome, ServerDied):
+        connection = self._connection
+        if isinstance(outcome, ServerDied | Answer | Refusal | Broken):
             return OpeningFailed(
-                f"the server ended while it was opened ({outcome.exit}){self._connection.aside()}",
-                server=self._connection.server,
-                exit=outcome.exit,
-                stderr_tail=outcome.stderr_tail,
+                f"the server ended while it was opened ({connection.exit}){connection.aside()}",
+                server=connection.server,
+                exit=connection.exit,
+                stderr_tail=connection.transport.stderr_tail(),
             )
         return self._failed(f"the server was closed while it was opened ({outcome})")
 

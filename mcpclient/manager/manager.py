@@ -14,12 +14,10 @@ from mcpclient.features.resources import Reader
 from mcpclient.ground.errors import ConfigError, UseAfterClose
 from mcpclient.ground.options import Limits
 from mcpclient.ground.version import VERSION
-from mcpclient.manager import config
 from mcpclient.manager.server import Server
 from mcpclient.manager.spec import ServerSpec, spec_of
 from mcpclient.manager.status import Status
 from mcpclient.protocol.eras import Identity
-from mcpclient.transports.process import Command
 
 if TYPE_CHECKING:
     import os
@@ -105,6 +103,8 @@ class Manager:
         Raises:
             ConfigError: The file cannot be read, or an entry cannot be meant.
         """
+        from mcpclient.manager import config  # only who has a file needs it
+
         return cls(config.load(path), **options)
 
     # -- life ------------------------------------------------------------------------------
@@ -248,14 +248,13 @@ class Manager:
         loop, limiter = self._loop, self._limiter
         assert loop is not None
         assert limiter is not None
-        command = Command(spec.argv, spec.env, spec.cwd, spec.inherit_env)
 
         async def connect() -> Transport:
             # The machinery of processes is loaded when the first one is started.
-            from mcpclient.transports import stdio
+            from mcpclient.transports import process, stdio
 
             return await stdio.spawn(
-                command,
+                process.Command(spec.argv, spec.env, spec.cwd, spec.inherit_env),
                 loop=loop,
                 limiter=limiter,
                 timeouts=spec.timeouts,

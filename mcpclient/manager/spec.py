@@ -5,7 +5,6 @@ Starts nothing and reads no file.
 
 from __future__ import annotations
 
-import difflib
 import os
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -150,6 +149,8 @@ def _nested(value: Any) -> Any:
 def _unknown(name: object) -> str:
     if name in ("url", "headers"):
         return "servers behind a URL cannot be dialled yet; give the command of a local one"
+    import difflib  # only for this sentence
+
     near = difflib.get_close_matches(str(name), _KEYS, n=1)
     also = f"; did you mean {near[0]!r}?" if near else f" (known: {', '.join(_KEYS)})"
     return f"unknown key {name!r}{also}"

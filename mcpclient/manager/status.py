@@ -60,7 +60,7 @@ class ServerStatus(Struct):
         """Add up the numbers of one life."""
         inflight, counts = connection.inflight, connection.counts
         self.in_flight = 0 if connection.over else len(inflight)
-        self.calls += inflight.filed
+        self.calls += inflight.filed - counts.openings
         self.late += inflight.late
         self.stray += inflight.stray
         self.noise += counts.noise

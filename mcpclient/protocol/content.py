@@ -8,8 +8,6 @@ https://modelcontextprotocol.io/specification/2026-07-28/server/tools
 
 from __future__ import annotations
 
-import base64
-import binascii
 import re
 from typing import Any, TypeVar
 
@@ -164,9 +162,11 @@ def unbase64(text: str, what: str) -> bytes:
     Raises:
         RemoteProtocolError: It is not base64; nothing is dropped silently (B183).
     """
+    import base64  # few results hold any
+
     compact = _WHITE.sub("", text).replace("-", "+").replace("_", "/")
     compact += "=" * (-len(compact) % 4)
     try:
         return base64.b64decode(compact, validate=True)
-    except (binascii.Error, ValueError) as problem:
+    except ValueError as problem:
         raise RemoteProtocolError(f"{what} is not base64: {problem}") from None

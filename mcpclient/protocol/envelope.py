@@ -5,7 +5,6 @@ https://modelcontextprotocol.io/specification/2026-07-28/basic
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from typing import TYPE_CHECKING, Any
@@ -145,11 +144,15 @@ _NON_ASCII = re.compile("[^\x00-\x7f]+")
 
 
 def _escaped(found: re.Match[str]) -> str:
+    import json  # plain ASCII needs none of it
+
     return json.dumps(found.group())[1:-1]
 
 
 def _escaped_whole(message: Struct) -> bytes:
     # A lone surrogate, which a server may have sent and a caller may send back.
+    import json
+
     return json.dumps(msgspec.to_builtins(message), separators=(",", ":")).encode("ascii")
 
 

@@ -6,7 +6,6 @@ is told here about a line never guesses at its content; only its dress is taken 
 
 from __future__ import annotations
 
-import json
 import re
 
 import msgspec
@@ -84,6 +83,8 @@ def repaired(payload: bytes) -> bytes:
     Raises:
         RemoteProtocolError: It is not JSON for another reason.
     """
+    import json  # only what is broken needs it
+
     try:
         value = json.loads(payload.decode("utf-8", "replace"), parse_constant=_no_constant)
         text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))

@@ -7,7 +7,6 @@ cancellation ends a server, and a stop, from whatever task, always reaches it.
 from __future__ import annotations
 
 import logging
-import random
 import time
 from collections import deque
 from typing import TYPE_CHECKING, Any, Protocol
@@ -279,6 +278,8 @@ class Supervisor:
             decision = GiveUp("")
             self._failure = final
         else:
+            import random  # only restarts need it
+
             decision = decide(self._policy, self.incidents, incident.at, random.uniform(-1.0, 1.0))
         match decision:
             case Restart():
