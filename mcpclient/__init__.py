@@ -30,7 +30,7 @@ from mcpclient.ground.errors import (
 from mcpclient.ground.exits import Exit
 from mcpclient.ground.options import Limits, Timeouts
 from mcpclient.ground.version import VERSION as __version__
-from mcpclient.manager.manager import Manager
+from mcpclient.manager.manager import Manager, Reload
 from mcpclient.manager.server import Server
 from mcpclient.manager.spec import ServerSpec
 from mcpclient.manager.status import ServerStatus, Status
@@ -79,6 +79,7 @@ __all__ = [
     "PromptMessage",
     "PromptResult",
     "ProtocolError",
+    "Reload",
     "RemoteProtocolError",
     "ReplyError",
     "Resource",

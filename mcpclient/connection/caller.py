@@ -24,6 +24,9 @@ class Caller(Protocol):
     def name(self) -> str:
         """The server's name."""
 
+    def limit(self, timeout: Timeout) -> float | None:
+        """Return a time-out in seconds, the server's default if it is UNSET."""
+
     async def request(
         self,
         method: str,

@@ -66,14 +66,14 @@ class Counts(Struct):
         oversize: Frames over the limit.
         asks: Requests from the server.
         ignored: Requests from the server that its era forbids, never answered.
-        openings: Requests of ours that opened the session.
+        own: Requests of ours that no user made: openings and pings.
     """
 
     noise: int = 0
     oversize: int = 0
     asks: int = 0
     ignored: int = 0
-    openings: int = 0
+    own: int = 0
 
 
 class Connection:
@@ -125,6 +125,11 @@ class Connection:
         self.exit = Exit()
         self.reason = ""
         self.on_over: Callable[[], None] | None = None
+
+    @property
+    def calls(self) -> int:
+        """How many calls users made."""
+        return self.inflight.filed - self.counts.own
 
     def start(self) -> None:
         """Begin to listen."""
@@ -201,7 +206,7 @@ class Connection:
     def opening(self, id: int, item: Outgoing, watch: Callable[[Any], None]) -> Call:
         """Send a request that opens the session. It has no deadline of its own."""
         call = Call(id, item.method, item, None, watch)
-        self.counts.openings += 1
+        self.counts.own += 1
         self._file(call)
         return call
 
@@ -232,7 +237,7 @@ class Connection:
                 return ReplyError(
                     code,
                     message,
-                    payload.value(data),
+                    payload.told(data),
                     method=call.method,
                     server=self.server,
                 )
@@ -326,14 +331,17 @@ class Connection:
 
     def frame(self, line: bytes) -> None:
         """See :class:`~mcpclient.transports.base.Sink`."""
-        for event in self.session.receive(line):
-            if isinstance(event, Answer):
-                if self.inflight.settle(event.id, "answer", event) is None:
-                    self._unmatched(event.id, line)
-                if _log.isEnabledFor(logging.DEBUG):
-                    _log.debug("%s < %d result %s", self.label, event.id, size(len(line)))
-            else:
-                self._other(event, line)
+        try:
+            for event in self.session.receive(line):
+                if isinstance(event, Answer):
+                    if self.inflight.settle(event.id, "answer", event) is None:
+                        self._unmatched(event.id, line)
+                    if _log.isEnabledFor(logging.DEBUG):
+                        _log.debug("%s < %d result %s", self.label, event.id, size(len(line)))
+                else:
+                    self._other(event, line)
+        except Exception:  # the reader's outer edge: it may cost this line, but no other (B16)
+            self._faulted()
 
     def _other(self, event: Event, line: bytes) -> None:
         match event:
@@ -368,7 +376,7 @@ class Connection:
         if id is not None and self.inflight.settle(id, "refuse", Broken(id, problem)):
             return
         self._keep_noise(problem.encode())
-        if len(self.inflight) == 1:
+        if len(self.inflight) == 1 and b'"method"' not in spill.head:
             # Nobody else can be meant.
             for call in self.inflight:
                 self.inflight.settle(call.id, "refuse", Broken(call.id, problem))
@@ -396,20 +404,15 @@ class Connection:
         self.session.close()
         if self.on_over is not None:
             self.on_over()
-        tail = self.transport.stderr_tail()
-
-        def outcome(call: Call) -> CallLost:
-            facts: Any = {
-                "method": call.method,
-                "server": self.server,
-                "maybe_done": call.item.written,
-            }
-            if self._closing:
-                return CallCancelled("the server was stopped", **facts)
-            return ServerDied(exit, tail, **facts)
-
-        self.inflight.lose(outcome)
+        self.inflight.lose(lambda call: self.lost(call.method, maybe_done=call.item.written))
         self.inflight.check()
+
+    def lost(self, method: str, *, maybe_done: bool) -> CallLost:
+        """Return the error of a call that the end of this connection cut off."""
+        facts: Any = {"method": method, "server": self.server, "maybe_done": maybe_done}
+        if self._closing:
+            return CallCancelled("the server was stopped", **facts)
+        return ServerDied(self.exit, self.transport.stderr_tail(), **facts)
 
     # -- beside the answers ----------------------------------------------------------------
 
@@ -473,6 +476,12 @@ class Connection:
                     f"{printable(ask.method, 100)} is not supported by this client",
                 )
             )
+
+    def _faulted(self) -> None:
+        try:
+            _log.exception("%s ! a line could not be handled", self.label)
+        except Exception:  # it may have been a handler of the log that raised
+            pass
 
     def _unmatched(self, id: int, line: bytes) -> None:
         if not self.session.issued(id):

@@ -43,6 +43,7 @@ class Dialer:
         era: str,
         timeouts: Timeouts,
         limits: Limits,
+        command: str = "",
     ) -> None:
         """Prepare to dial.
 
@@ -54,6 +55,7 @@ class Dialer:
             era: ``auto``, ``handshake``, ``stateless`` or a version.
             timeouts: ``open`` and ``probe`` bound the opening.
             limits: The connection's.
+            command: What ``connect`` starts, for errors. Without arguments: they may be secret.
         """
         self._server = server
         self._connect = connect
@@ -62,6 +64,7 @@ class Dialer:
         self._era = era
         self._timeouts = timeouts
         self._limits = limits
+        self._command = command
         # What an earlier life proved. Only "handshake" is worth knowing: a stateless server
         # answers the probe at once, one of the handshake era may be silent or die of it.
         self._proven: str | None = None
@@ -134,7 +137,7 @@ class _Attempt:
                 await Opening(connection, era, dialer._timeouts.probe).run()
             if scope.cancelled_caught:
                 raise self._too_slow(
-                    f"the server did not open{connection.aside()}", transport.stderr_tail()
+                    "the server did not open", connection.aside(), transport.stderr_tail()
                 )
         except BaseException:
             try:
@@ -146,9 +149,10 @@ class _Attempt:
             raise
         return connection
 
-    def _too_slow(self, problem: str, stderr_tail: str = "") -> OpeningFailed:
+    def _too_slow(self, problem: str, aside: str = "", stderr_tail: str = "") -> OpeningFailed:
+        command = f"; its command is {self._dialer._command!r}" if self._dialer._command else ""
         return OpeningFailed(
-            f"{problem} within {seconds(self._limit or 0.0)} (Timeouts.open)",
+            f"{problem} within {seconds(self._limit or 0.0)} (Timeouts.open{command}){aside}",
             server=self._dialer._server,
             stderr_tail=stderr_tail,
         )

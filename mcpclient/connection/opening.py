@@ -147,6 +147,8 @@ class Opening:
             if late.outcome is not None:
                 verdict = probe.judge(_probe_outcome(late.outcome), again=True)
                 if isinstance(verdict, probe.Speak):
+                    if self._connection.over:
+                        raise self._died(late.outcome)
                     # A slow server of the stateless era. It refuses initialize, or never
                     # answers it; nobody cares any more.
                     if reply.call is not None:

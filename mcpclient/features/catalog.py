@@ -56,6 +56,9 @@ async def listed(
     restarted = False
     key = _KEY[kind]
     for _ in range(pages):
+        if connection.over:
+            # Between two pages; no cursor outlives its session (PAG-05).
+            raise connection.lost(method, maybe_done=True)
         left = None if end is None else max(end - time.monotonic(), 0.001)
         try:
             result = await connection.request(

@@ -49,10 +49,10 @@ class TickReport(Struct, frozen=True, kw_only=True, gc=False):
     failed: int
 
 
-class _Entry(Struct, gc=False):
+class _Entry(Struct):
     number: int
     method: str
-    params: Raw
+    params: Any
 
 
 class Handlers:
@@ -97,6 +97,7 @@ class Inbox:
     Attributes:
         server: What handlers get as their first argument.
         dropped: How many were dropped because it was full, the oldest first.
+        limit: How many it holds.
     """
 
     _numbers = itertools.count()
@@ -105,7 +106,7 @@ class Inbox:
         self.server = server
         self.dropped = 0
         self._handlers = handlers
-        self._limit = limit
+        self.limit = limit
         self._entries: deque[_Entry] = deque()
 
     def __len__(self) -> int:
@@ -116,11 +117,14 @@ class Inbox:
         """The number of the oldest, over all inboxes in the order of arrival."""
         return self._entries[0].number
 
-    def put(self, method: str, params: Raw) -> bool:
-        """Queue a notification if anybody handles it; return whether it was."""
+    def put(self, method: str, params: Any) -> bool:
+        """Queue a notification if anybody handles it; return whether it was.
+
+        Params that came from the server are Raw until a handler gets them.
+        """
         if not self._handlers.wants(method):
             return False
-        if len(self._entries) >= self._limit:
+        if len(self._entries) >= self.limit:
             self._entries.popleft()
             self.dropped += 1
         self._entries.append(_Entry(next(self._numbers), method, params))
@@ -130,11 +134,17 @@ class Inbox:
         """Drop what is queued of a method: nobody handles it any more."""
         self._entries = deque(entry for entry in self._entries if entry.method != method)
 
+    def clear(self) -> None:
+        """Drop all that is queued."""
+        self._entries.clear()
+
     def deliver(self) -> Delivery:
         """Take the oldest notification out, to be delivered."""
         entry = self._entries.popleft()
+        params = entry.params
         try:
-            params = payload.value(entry.params)
+            if isinstance(params, Raw):
+                params = payload.value(params)
         except RemoteProtocolError as problem:
             _log.warning("! the params of %s cannot be read: %s", entry.method, problem)
             params = None

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Self
 
-from mcpclient.ground.text import printable, seconds
+from mcpclient.ground.text import printable, printable_lines, seconds
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -52,14 +52,23 @@ __all__ = [
 
 
 class McpClientError(Exception):
-    """Anything this library raises by itself. Its text is one printable line, never empty."""
+    """Anything this library raises by itself. Its text is one printable line, never empty.
+
+    Only a :class:`ToolError` may have several lines: they are the tool's own.
+    """
 
     def __str__(self) -> str:
-        return printable(super().__str__()) or type(self).__name__
+        # The parts that come from a server are cut already; this is for the whole.
+        text = printable(self._text(), 20_000)
+        return text if text.strip() else type(self).__name__
+
+    def _text(self) -> str:
+        return printable(super().__str__())
 
     def again(self) -> Self:
         """Return a copy to raise elsewhere: one exception raised twice mixes its tracebacks."""
-        copy = type(self).__new__(type(self), *self.args)
+        copy = type(self).__new__(type(self))
+        copy.args = self.args  # __new__ would not keep them for a CallTimedOut, an OSError too
         copy.__dict__.update(self.__dict__)
         return copy
 
@@ -97,7 +106,7 @@ class ReplyError(McpClientError):
         self.method = method
         self.server = server
 
-    def __str__(self) -> str:
+    def _text(self) -> str:
         where = f" ({self.method}{_at(self.server)})" if self.method else ""
         return f"[{self.code}] {printable(self.message) or 'no message'}{where}"
 
@@ -119,7 +128,8 @@ class ToolError(McpClientError):
         self.server = server
 
     def __str__(self) -> str:
-        return printable(self.message)
+        text = printable_lines(self.message)
+        return text if text.strip() else "tool errored (empty text)"
 
 
 class CallLost(McpClientError):
@@ -141,7 +151,7 @@ class CallLost(McpClientError):
         self.server = server
         self.maybe_done = maybe_done
 
-    def __str__(self) -> str:
+    def _text(self) -> str:
         hint = (
             "the server may have carried it out"
             if self.maybe_done
@@ -197,7 +207,7 @@ class ServerUnavailable(McpClientError):
         self.problem = problem
         self.server = server
 
-    def __str__(self) -> str:
+    def _text(self) -> str:
         named = f'server "{self.server}": ' if self.server else ""
         return f"{named}{printable(self.problem)}"
 
@@ -215,7 +225,7 @@ class SpawnFailed(ServerUnavailable):
         self.command = command
         self.hint = hint
 
-    def __str__(self) -> str:
+    def _text(self) -> str:
         named = f' (server "{self.server}")' if self.server else ""
         return f"{printable(self.problem)}{named}; {self.hint}"
 
@@ -243,8 +253,8 @@ class OpeningFailed(ServerUnavailable):
         self.stderr_tail = stderr_tail
         self.final = final
 
-    def __str__(self) -> str:
-        return super().__str__() + last_words(self.stderr_tail)
+    def _text(self) -> str:
+        return super()._text() + last_words(self.stderr_tail)
 
 
 class RestartsExhausted(ServerUnavailable):
@@ -258,8 +268,8 @@ class RestartsExhausted(ServerUnavailable):
         super().__init__(problem, server=server)
         self.incidents = tuple(incidents)
 
-    def __str__(self) -> str:
-        return f"{super().__str__()}; call start() to try again"
+    def _text(self) -> str:
+        return f"{super()._text()}; call start() to try again"
 
 
 class InputRefused(McpClientError):
@@ -277,7 +287,7 @@ class InputRefused(McpClientError):
         self.asks = tuple(asks)
         self.server = server
 
-    def __str__(self) -> str:
+    def _text(self) -> str:
         wanted = ", ".join(printable(ask) for ask in self.asks) or "another round"
         return (
             f"{self.method}{_at(self.server)}: the server asks for {wanted}, which nothing answers"
@@ -303,7 +313,7 @@ class ConfigError(McpClientError):
         self.key = key
         self.path = path
 
-    def __str__(self) -> str:
+    def _text(self) -> str:
         where = ": ".join(part for part in (self.path, self.key) if part)
         return f"{where}: {printable(self.problem)}" if where else printable(self.problem)
 
@@ -316,7 +326,7 @@ def timed_out(waited: float, doing: str, stderr_tail: str = "", noise: str = "")
 
 def odd_words(noise: str) -> str:
     """Return the sample of what was no message on stdout, as a suffix of an error's text."""
-    return f" (not a message on its stdout: {printable(noise, 300)!r})" if noise else ""
+    return f" (not a message on its stdout: '{printable(noise, 300)}')" if noise else ""
 
 
 def last_words(stderr_tail: str) -> str:

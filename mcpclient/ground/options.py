@@ -16,6 +16,8 @@ class Timeouts(Struct, frozen=True, kw_only=True, gc=False):
         write: How long a message may wait for a server that does not read its stdin.
         eof: From closing the server's stdin to SIGTERM.
         term: From SIGTERM to SIGKILL.
+        settle: The least time between two notices that the same list changed; those that come
+            sooner are told as one, when it is over.
     """
 
     open: float | None = 30.0
@@ -25,6 +27,7 @@ class Timeouts(Struct, frozen=True, kw_only=True, gc=False):
     write: float = 10.0
     eof: float = 2.0
     term: float = 2.0
+    settle: float = 0.1
 
     def __post_init__(self) -> None:
         for name in self.__struct_fields__:
@@ -45,6 +48,8 @@ class Limits(Struct, frozen=True, kw_only=True, gc=False):
         retired: How many ids of abandoned calls are remembered, to drop their late answers.
         noise: How much of what is no message on stdout is kept as a sample.
         pages: How many pages one list may have.
+        log: How long a server's stderr file or wire log may grow before it is begun anew; the
+            one before is kept beside it.
         incidents: How many deaths of a server are remembered.
         cache_entries: How many reads the cache keeps, over all servers.
         cache_bytes: How many bytes the cache keeps, over all servers.
@@ -57,6 +62,7 @@ class Limits(Struct, frozen=True, kw_only=True, gc=False):
     retired: int = 1000
     noise: int = 2048
     pages: int = 1000
+    log: int = 8 * 1024 * 1024
     incidents: int = 20
     cache_entries: int = 1000
     cache_bytes: int = 64 * 1024 * 1024

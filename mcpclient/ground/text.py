@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import re
 
-# C0 without tab and newline, DEL, C1, and the separators some terminals and editors act on.
-_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+# C0 without tab, DEL, C1, and the separators some terminals and editors act on.
+_CONTROLS = re.compile("[\x00-\x08\x0a-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
 
 def printable(text: str, limit: int = 2000) -> str:
-    """Return ``text`` safe to print: control characters and lone surrogates become escapes.
+    """Return ``text`` as one line safe to print: controls and lone surrogates become escapes.
 
-    A server's text may hold escape sequences that clear a screen or set a title; they must
-    never reach a terminal or a log as they are. Longer texts are cut at ``limit`` characters.
+    A server's text may hold escape sequences that clear a screen or set a title, or a newline
+    that forges a line of a log; they must never reach a terminal or a log as they are. Longer
+    texts are cut at ``limit`` characters.
     """
     shown = _CONTROLS.sub(lambda found: ascii(found.group())[1:-1], text[:limit])
+    return shown if len(text) <= limit else f"{shown}… ({len(text)} characters)"
+
+
+def printable_lines(text: str, limit: int = 2000) -> str:
+    """Return ``text`` as :func:`printable` does, but with its own newlines kept."""
+    shown = "\n".join(printable(line, limit) for line in text[:limit].split("\n"))
     return shown if len(text) <= limit else f"{shown}… ({len(text)} characters)"
 
 
@@ -38,4 +45,6 @@ def size(count: int) -> str:
 
 def seconds(amount: float) -> str:
     """Return a span of time as people write it: ``250 ms``, ``5 s``, ``1.5 s``."""
-    return f"{amount * 1000:.0f} ms" if amount < 1 else f"{amount:.3g} s"
+    if amount < 1:
+        return f"{amount * 1000:.0f} ms"
+    return f"{amount:.3g} s" if amount < 100 else f"{amount:.0f} s"

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from mcpclient.ground.errors import ConfigError
-from mcpclient.manager.spec import ServerSpec, spec_of
+from mcpclient.manager.spec import ServerSpec, is_disabled, spec_of
 
 _TABLES = ("mcpServers", "servers")
 # Text first, so that what looks like a comment inside it is left alone.
@@ -72,7 +72,7 @@ def parse(
     specs = {}
     for name, entry in entries.items():
         key = f"{table}.{name}"
-        if isinstance(entry, Mapping) and entry.get("disabled") is True:
+        if is_disabled(entry, key=key, path=path):
             continue
         specs[name] = spec_of(_expanded(entry, variables, key, path), key=key, path=path)
     return specs

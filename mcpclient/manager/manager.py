@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Self
 
-from anyio import CapacityLimiter
+from anyio import CapacityLimiter, create_task_group
+from msgspec import Struct
 
 from mcpclient import loops
 from mcpclient.connection.dialing import Dialer
@@ -14,18 +16,20 @@ from mcpclient.features.resources import Reader
 from mcpclient.ground.errors import ConfigError, UseAfterClose
 from mcpclient.ground.options import Limits
 from mcpclient.ground.version import VERSION
-from mcpclient.manager.server import Server
-from mcpclient.manager.spec import ServerSpec, spec_of
+from mcpclient.manager.server import INCIDENT, STATE, Server
+from mcpclient.manager.spec import ServerSpec, is_disabled, spec_of
 from mcpclient.manager.status import Status
 from mcpclient.protocol.eras import Identity
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator
     from types import TracebackType
 
     from mcpclient.loops.base import Loop, Stop
+    from mcpclient.supervision.incidents import Incident
     from mcpclient.transports.base import Transport
+    from mcpclient.transports.watchdog import Watchdog
 
     Handler = Callable[[Server, Any], Any]
 
@@ -34,6 +38,14 @@ if TYPE_CHECKING:
 _SPAWNERS = 4
 # How many notifications are delivered before others get their turn.
 _BATCH = 50
+
+
+class Reload(Struct, frozen=True):
+    """What a reload did: the names of the servers that are new, gone, or run in another way."""
+
+    added: list[str]
+    removed: list[str]
+    changed: list[str]
 
 
 class Manager:
@@ -78,9 +90,7 @@ class Manager:
         """
         if dispatch not in ("auto", "manual"):
             raise ValueError(f'dispatch must be "auto" or "manual", not {dispatch!r}')
-        self._specs = {
-            _checked(name): spec_of(entry, key=name) for name, entry in (servers or {}).items()
-        }
+        self._specs = _specs_of(servers or {})
         self._dispatch = dispatch
         self._identity = Identity(client_name, client_version)
         self.cache = ReadCache(limits.cache_entries, limits.cache_bytes)
@@ -90,6 +100,7 @@ class Manager:
         self._pumps: dict[Server, Stop] = {}
         self._loop: Loop | None = None
         self._limiter: CapacityLimiter | None = None
+        self._watchdog: Watchdog | None = None
         self._closed = False
 
     @classmethod
@@ -134,9 +145,17 @@ class Manager:
             pump.cancel()
         servers = list(self._servers.values())
         for server in servers:
-            server.halt()
+            server.retire()
+        cancelled: BaseException | None = None
         for server in servers:
-            await server.stop()
+            try:
+                await server.stop()
+            except BaseException as problem:  # a cancellation: the others must be waited for too
+                cancelled = problem
+        if self._watchdog is not None:
+            self._watchdog.close()
+        if cancelled is not None:
+            raise cancelled
 
     async def __aenter__(self) -> Self:
         await self.open()
@@ -188,11 +207,47 @@ class Manager:
         """
         server = self[name]
         del self._servers[name]
-        pump = self._pumps.get(server)
-        if pump is not None:
-            pump.cancel()
-        await server.stop()
+        # Its notifications are dropped; a handler that runs, and may be the caller, goes on.
+        server.retire()
         self._reader.forget(name)
+        await server.stop()
+
+    async def reload(self, servers: Mapping[str, Any] | str | os.PathLike[str]) -> Reload:
+        """Run these servers from now on, and touch only what is different.
+
+        A server whose entry means the same goes on undisturbed. One whose entry changed is
+        stopped and, if it was running, started again; it stays the same object. The others are
+        added or removed.
+
+        Args:
+            servers: As for :class:`Manager`, or the path of a file, as for :meth:`from_config`.
+
+        Raises:
+            ConfigError: An entry cannot be meant; then nothing was touched.
+        """
+        self._running()
+        if isinstance(servers, Mapping):
+            specs = _specs_of(servers)
+        else:
+            from mcpclient.manager import config
+
+            specs = config.load(servers)
+        mine = self._servers
+        report = Reload(
+            added=[name for name in specs if name not in mine],
+            removed=[name for name in mine if name not in specs],
+            changed=[name for name in specs if name in mine and specs[name] != mine[name].spec],
+        )
+        # The old ones stop, and the new ones start, at the same time.
+        for name in report.added:
+            self._take_in(name, specs[name])
+        async with create_task_group() as group:
+            for name in report.removed:
+                group.start_soon(self.remove, name)
+            for name in report.changed:
+                dialer = self._dialer(name, specs[name])
+                group.start_soon(mine[name].rerun, specs[name], dialer)
+        return report
 
     def status(self) -> Status:
         """Return a snapshot of all servers; printed, it is a table."""
@@ -213,6 +268,21 @@ class Manager:
             What :meth:`off_notification` takes. The same handler twice is called twice.
         """
         return self._handlers.add(method, handler)
+
+    def on_state(self, handler: Callable[[Server, str], Any]) -> Token:
+        """Call a function with ``(server, state)`` whenever a server's state changes.
+
+        It is delivered like a notification, in the order of what happened, and removed by
+        :meth:`off_notification`.
+        """
+        return self._handlers.add(STATE, handler)
+
+    def on_incident(self, handler: Callable[[Server, Incident], Any]) -> Token:
+        """Call a function with ``(server, incident)`` whenever a server ends unasked.
+
+        It is delivered like a notification, and removed by :meth:`off_notification`.
+        """
+        return self._handlers.add(INCIDENT, handler)
 
     def off_notification(self, token: Token) -> None:
         """Remove a handler; with the last of its method, what is queued of it is dropped."""
@@ -244,25 +314,32 @@ class Manager:
             raise UseAfterClose("the manager is closed")
         return self._loop
 
-    def _take_in(self, name: str, spec: ServerSpec) -> Server:
+    def _dialer(self, name: str, spec: ServerSpec) -> Dialer:
         loop, limiter = self._loop, self._limiter
         assert loop is not None
         assert limiter is not None
 
         async def connect() -> Transport:
             # The machinery of processes is loaded when the first one is started.
-            from mcpclient.transports import process, stdio
+            from mcpclient.transports import logs, process, stdio, watchdog
 
-            return await stdio.spawn(
+            if self._watchdog is None:
+                self._watchdog = watchdog.Watchdog()
+            transport = await stdio.spawn(
                 process.Command(spec.argv, spec.env, spec.cwd, spec.inherit_env),
                 loop=loop,
                 limiter=limiter,
                 timeouts=spec.timeouts,
                 limits=spec.limits,
                 kill_tree=spec.kill_tree,
+                watchdog=self._watchdog,
+                stderr_file=spec.stderr_file,
             )
+            if spec.wire_log is None:
+                return transport
+            return logs.WireLog(transport, spec.wire_log, spec.limits.log, spec.env)
 
-        dialer = Dialer(
+        return Dialer(
             name,
             connect,
             loop=loop,
@@ -270,12 +347,16 @@ class Manager:
             era=spec.era,
             timeouts=spec.timeouts,
             limits=spec.limits,
+            command=spec.command,
         )
+
+    def _take_in(self, name: str, spec: ServerSpec) -> Server:
+        assert self._loop is not None
         server = self._servers[name] = Server(
             name,
             spec,
-            dialer,
-            loop=loop,
+            self._dialer(name, spec),
+            loop=self._loop,
             reader=self._reader,
             handlers=self._handlers,
             announce=self._announce,
@@ -316,6 +397,14 @@ def _finish_later(loop: Loop, answer: Any) -> None:
         await answer
 
     loop.job(finish, "notification handler")
+
+
+def _specs_of(servers: Mapping[str, Any]) -> dict[str, ServerSpec]:
+    return {
+        _checked(name): spec_of(entry, key=name)
+        for name, entry in servers.items()
+        if not is_disabled(entry, key=name)
+    }
 
 
 def _checked(name: object) -> str:

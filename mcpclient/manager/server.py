@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET
 
+from mcpclient.connection.pulse import Pulse
+from mcpclient.features.calm import Calm
 from mcpclient.features.notifications import Inbox
 from mcpclient.ground.errors import RemoteProtocolError, ServerUnavailable
 from mcpclient.manager.status import ServerStatus
@@ -23,20 +25,24 @@ if TYPE_CHECKING:
     from mcpclient.connection.connection import Connection, Progress
     from mcpclient.features.notifications import Handlers
     from mcpclient.features.resources import Reader
-    from mcpclient.loops.base import Loop
+    from mcpclient.loops.base import Loop, Stop
     from mcpclient.manager.spec import ServerSpec
     from mcpclient.protocol.eras import Terms
     from mcpclient.supervision.incidents import Incident
     from mcpclient.supervision.supervisor import Dial
 
 
+# What the manager's own news are called, among the servers' notifications.
+STATE = "mcpclient/state"
+INCIDENT = "mcpclient/incident"
+# How often a server is looked at before it counts as idle.
+_LOOKS = 4
+
+
 class Server(Verbs):
     """One server of a manager, over all the lives of its process.
 
     Its verbs stand in :class:`~mcpclient.manager.verbs.Verbs`.
-
-    Attributes:
-        spec: How it is run.
     """
 
     def __init__(
@@ -64,24 +70,31 @@ class Server(Verbs):
         self._supervisor = Supervisor(
             name, dialer, self, spec.restart, loop=loop, remembered=spec.limits.incidents
         )
-        super().__init__(_Caller(self._supervisor, spec.timeouts.call), reader, spec.limits)
-        self.spec = spec
+        super().__init__(_Caller(self._supervisor, spec.timeouts.call), reader, spec)
         self.inbox = Inbox(self, handlers, spec.limits.inbox)
+        self._loop = loop
+        self._handlers = handlers
         self._announce = announce
+        self._calm = Calm(loop, spec.timeouts.settle, self._deliver)
         self._last: Connection | None = None
+        self._pulse: Pulse | None = None
+        self._idle: Stop | None = None
         self._before = ServerStatus(name)
 
     # -- life ------------------------------------------------------------------------------
 
     async def start(self, *, timeout: Timeout = UNSET) -> None:
-        """Start the server and wait until it is up; a stop or a failure before is forgotten."""
+        """Start the server and wait until it is up; a stop or a failure before is forgotten.
+
+        Raises:
+            UseAfterClose: It was removed, or its manager closed.
+        """
         self._supervisor.start()
         await self.wait_ready(timeout=timeout)
 
     async def wait_ready(self, *, timeout: Timeout = UNSET) -> None:
         """Wait until the server is up, starting it if it is idle."""
-        limit = self.spec.timeouts.call if timeout is UNSET else timeout
-        await self._supervisor.ready(limit)
+        await self._supervisor.ready(self._caller.limit(timeout))
 
     async def stop(self) -> None:
         """Stop the server and wait until its processes are gone.
@@ -102,7 +115,7 @@ class Server(Verbs):
     def no_wait(self) -> Verbs:
         """The same verbs, but refused with ``ServerUnavailable`` at once unless it is up."""
         caller = _Impatient(self._supervisor, self.spec.timeouts.call)
-        return Verbs(caller, self._reader, self.spec.limits)
+        return Verbs(caller, self._reader, self.spec)
 
     # -- state -----------------------------------------------------------------------------
 
@@ -170,6 +183,31 @@ class Server(Verbs):
         """Begin to stop the server without waiting for it; :meth:`stop` waits."""
         self._supervisor.halt()
 
+    async def rerun(self, spec: ServerSpec, dialer: Dial) -> None:
+        """Run the server in another way from now on, under the same name and the same object.
+
+        The old process is gone before a new one starts. A server that was running runs again.
+        """
+        supervisor = self._supervisor
+        stopped = supervisor.halted
+        running = supervisor.phase not in ("idle", "failed", "stopping")
+        supervisor.halt()
+        await supervisor.ended()
+        supervisor.redirect(dialer, spec.restart)
+        self._settle(_Caller(supervisor, spec.timeouts.call), spec)
+        self.inbox.limit = spec.limits.inbox
+        if stopped or supervisor.retired:
+            return  # a stop wins
+        if running or spec.start == "eager":
+            supervisor.start()
+        else:
+            supervisor.rearm()
+
+    def retire(self) -> None:
+        """Begin to stop the server for good; what waits for delivery is dropped."""
+        self._supervisor.retire()
+        self.inbox.clear()
+
     def status(self) -> ServerStatus:
         """Return a snapshot of what it does and did, over all its lives."""
         supervisor = self._supervisor
@@ -183,6 +221,7 @@ class Server(Verbs):
         now.restarts = supervisor.restarts
         now.pid = supervisor.pid
         now.dropped = self.inbox.dropped
+        now.merged = self._calm.merged
         now.last_incident = str(supervisor.incidents[-1]) if supervisor.incidents else ""
         return now
 
@@ -197,12 +236,31 @@ class Server(Verbs):
     def went_up(self, connection: Connection) -> None:
         """See :class:`~mcpclient.supervision.supervisor.Keeper`."""
         self._last = connection
+        if self.spec.ping is not None:
+            self._pulse = Pulse(connection, self.spec.ping, self.spec.ping_misses)
+            self._pulse.start()
+        if self.spec.idle_stop is not None:
+            self._watch_idle(connection, self.spec.idle_stop / _LOOKS, connection.calls, 0)
 
     def went_down(self) -> None:
         """See :class:`~mcpclient.supervision.supervisor.Keeper`."""
         if self._last is not None:
             self._before.add(self._last)
+        if self._pulse is not None:
+            self._pulse.stop()
+        if self._idle is not None:
+            self._idle.cancel()
+        self._pulse = self._idle = None
+        self._calm.flush()
         self._reader.forget(self.name)
+
+    def moved(self, phase: str) -> None:
+        """See :class:`~mcpclient.supervision.supervisor.Keeper`."""
+        self._deliver(STATE, phase)
+
+    def recorded(self, incident: Incident) -> None:
+        """See :class:`~mcpclient.supervision.supervisor.Keeper`."""
+        self._deliver(INCIDENT, incident)
 
     def noticed(self, method: str, params: Raw) -> None:
         """See :class:`~mcpclient.connection.connection.Owner`."""
@@ -213,8 +271,26 @@ class Server(Verbs):
                 self._reader.updated(self.name, uri)
         elif method == methods.RESOURCES_CHANGED:
             self._reader.forget(self.name)
+        if self._handlers.wants(method):
+            self._calm.offer(method, params)
+
+    def _deliver(self, method: str, params: Any) -> None:
         if self.inbox.put(method, params):
             self._announce(self)
+
+    def _watch_idle(self, connection: Connection, pause: float, calls: int, looks: int) -> None:
+        """Look now and then whether a call was made; after enough looks without, stop."""
+
+        def look() -> None:
+            used = len(connection.inflight) > 0 or connection.calls != calls
+            seen = 0 if used else looks + 1
+            if seen >= _LOOKS:
+                self._idle = None
+                self._supervisor.pause()
+            elif not connection.over:
+                self._watch_idle(connection, pause, connection.calls, seen)
+
+        self._idle = self._loop.later(pause, look)
 
 
 class _Caller:
@@ -224,6 +300,10 @@ class _Caller:
         self._supervisor = supervisor
         self._timeout = timeout
         self.name = supervisor.name
+
+    def limit(self, timeout: Timeout) -> float | None:
+        """See :class:`~mcpclient.connection.caller.Caller`."""
+        return self._timeout if timeout is UNSET else timeout
 
     def request(
         self,
@@ -247,7 +327,7 @@ class _Caller:
         method: str,
     ) -> tuple[Connection, float | None]:
         """See :class:`~mcpclient.connection.caller.Caller`."""
-        limit = self._timeout if timeout is UNSET else timeout
+        limit = self.limit(timeout)
         connection = self._supervisor.connection
         if connection is not None and not connection.over:
             return connection, limit
@@ -281,7 +361,7 @@ class _Impatient(_Caller):
                 f"it is not up but {self._supervisor.phase}; wait_ready() waits for it",
                 server=self.name,
             )
-        return connection, self._timeout if timeout is UNSET else timeout
+        return connection, self.limit(timeout)
 
 
 def _uri(params: Raw) -> str | None:

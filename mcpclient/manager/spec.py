@@ -6,6 +6,7 @@ Starts nothing and reads no file.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -28,6 +29,12 @@ class _Options(Struct, frozen=True, kw_only=True):
     limits: Limits = Limits()
     era: str = "auto"
     kill_tree: bool = True
+    idle_stop: float | None = None
+    resend: str = "never"
+    ping: float | None = None
+    ping_misses: int = 3
+    stderr_file: str | None = None
+    wire_log: str | None = None
 
 
 class ServerSpec(_Options, frozen=True):
@@ -46,6 +53,17 @@ class ServerSpec(_Options, frozen=True):
         era: ``auto`` to find out which protocol it speaks; ``handshake``, ``stateless`` or a
             version to say so.
         kill_tree: Whether all processes it started are ended with it.
+        idle_stop: After so many seconds without a call it is stopped until the next one; None:
+            never.
+        resend: What is asked again, once, if the server died of or during it. ``never``: nothing.
+            ``safe``: what never reached it, lists, reads, prompts, and tools that it declares
+            read-only or idempotent.
+        ping: Every so many seconds without a call it is asked whether it is well, if its era
+            knows how to; None: never.
+        ping_misses: After so many unanswered pings in a row it is ended as hung.
+        stderr_file: Where all it writes to stderr is kept, up to ``Limits.log``; None: only the
+            end of it, in memory.
+        wire_log: Where all messages are written down, up to ``Limits.log``, without secrets.
 
     Raises:
         ValueError: A value is out of its range; the text says which are possible.
@@ -57,18 +75,36 @@ class ServerSpec(_Options, frozen=True):
     def __post_init__(self) -> None:
         if not self.command:
             raise ValueError(f"command must be a program's name or path, not {self.command!r}")
-        if isinstance(self.args, str):
-            raise ValueError(f"args must be a list of strings, not the string {self.args!r}")
-        words = tuple(os.fspath(word) for word in self.args)
+        _check_text(self.command, "command")
+        if not isinstance(self.args, list | tuple):
+            raise ValueError(f"args must be a list of strings, not {self.args!r}")
+        words = tuple(_plain(word) for word in self.args)
+        for place, word in enumerate(words):
+            _check_text(word, f"args[{place}]")
         msgspec.structs.force_setattr(self, "args", words)
         if self.cwd is not None:
-            msgspec.structs.force_setattr(self, "cwd", os.fspath(self.cwd))
-        parts: list[object] = [self.command, *words, *self.env, *self.env.values()]
-        for part in parts:
-            if not isinstance(part, str) or "\0" in part:
-                raise ValueError(f"command, args and env hold text only, not {part!r}")
+            msgspec.structs.force_setattr(self, "cwd", _plain(self.cwd))
+            _check_text(self.cwd, "cwd")
+        for option, kind in _KINDS.items():
+            value = getattr(self, option)
+            if not isinstance(value, kind):
+                shown = type(value).__name__ if option == "env" else repr(value)
+                raise ValueError(f"{option} must be of the type {kind.__name__}, not {shown}")
+        variables: Mapping[Any, Any] = self.env
+        for name, text in variables.items():
+            if not isinstance(name, str) or not name or "=" in name or "\0" in name:
+                raise ValueError(f"env: {name!r} cannot be the name of a variable")
+            _check_text(text, f"env.{name}", secret=True)
         if self.start not in ("lazy", "eager"):
             raise ValueError(f'start must be "lazy" or "eager", not {self.start!r}')
+        if self.resend not in ("never", "safe"):
+            raise ValueError(f'resend must be "never" or "safe", not {self.resend!r}')
+        for name in ("idle_stop", "ping"):
+            span = getattr(self, name)
+            if span is not None and not span > 0:
+                raise ValueError(f"{name} must be above 0 seconds, not {span!r}")
+        if self.ping_misses < 1:
+            raise ValueError(f"ping_misses must be at least 1, not {self.ping_misses!r}")
         check_era(self.era)
 
     @property
@@ -77,8 +113,34 @@ class ServerSpec(_Options, frozen=True):
         return (self.command, *self.args)
 
 
+# Checked by hand: a struct checks the types only of what is converted into it.
+_KINDS: dict[str, type] = {
+    "env": Mapping,
+    "inherit_env": bool,
+    "restart": RestartPolicy,
+    "timeouts": Timeouts,
+    "limits": Limits,
+    "kill_tree": bool,
+}
+
+
+def _plain(word: Any) -> Any:
+    return os.fspath(word) if isinstance(word, os.PathLike) else word
+
+
+def _check_text(value: object, name: str, *, secret: bool = False) -> None:
+    if not isinstance(value, str):
+        shown = type(value).__name__ if secret else repr(value)
+        raise ValueError(f"{name} must be text, not {shown}")
+    if "\0" in value:
+        raise ValueError(f"{name} must not hold a null character")
+
+
 # What a mapping may hold: our fields, and what the files of editors call the transport.
 _KEYS = (*ServerSpec.__struct_fields__, "type", "disabled")
+_NESTED = {"restart": RestartPolicy, "timeouts": Timeouts, "limits": Limits}
+# How msgspec says where something is wrong.
+_PLACE = re.compile(r" - at `\$\.?(?P<place>[^`]*)`$")
 
 
 def spec_of(entry: object, *, key: str = "", path: str = "") -> ServerSpec:
@@ -113,27 +175,57 @@ def spec_of(entry: object, *, key: str = "", path: str = "") -> ServerSpec:
     )
 
 
+def is_disabled(entry: object, *, key: str = "", path: str = "") -> bool:
+    """Return whether an entry says that it is not to be used. Arguments as for :func:`spec_of`.
+
+    Raises:
+        ConfigError: It says neither yes nor no.
+    """
+    said = entry.get("disabled", False) if isinstance(entry, Mapping) else False
+    if not isinstance(said, bool):
+        raise ConfigError(
+            f"must be true or false, not {said!r}", key=_below(key, "disabled"), path=path
+        )
+    return said
+
+
 def _from_mapping(entry: Mapping[Any, Any], key: str, path: str) -> ServerSpec:
-    for name in entry:
-        if name not in _KEYS:
-            raise ConfigError(_unknown(name), key=f"{key}.{name}" if key else str(name), path=path)
-    if "command" not in entry:
+    _check_keys(entry, _KEYS, key, path)
+    if entry.get("command") is None:
         raise ConfigError('"command" is missing', key=key, path=path)
     kind = entry.get("type", "stdio")
     if kind != "stdio":
         raise ConfigError(
-            f'"type" must be "stdio", not {kind!r}', key=f"{key}.type" if key else "type", path=path
+            f'"type" must be "stdio", not {kind!r}', key=_below(key, "type"), path=path
         )
+    if is_disabled(entry, key=key, path=path):
+        raise ConfigError('it is disabled; leave "disabled" out to run it', key=key, path=path)
+    for name, struct in _NESTED.items():
+        if isinstance(entry.get(name), Mapping):
+            _check_keys(entry[name], struct.__struct_fields__, _below(key, name), path)
     fields = {name: value for name, value in entry.items() if name not in ("type", "disabled")}
     return _made(fields, key, path)
 
 
 def _made(fields: Mapping[str, Any], key: str, path: str) -> ServerSpec:
+    env = fields.get("env")
+    for name, value in env.items() if isinstance(env, Mapping) else ():
+        # By name, which msgspec would not tell; and not the value, which may be a secret.
+        if not isinstance(value, str):
+            raise ConfigError(
+                f"must be text, not {type(value).__name__}: write it in quotes",
+                key=_below(key, f"env.{name}"),
+                path=path,
+            )
     plain = {name: _nested(value) for name, value in fields.items() if value is not None}
     try:
         return msgspec.convert(plain, ServerSpec)
     except msgspec.ValidationError as problem:
-        raise ConfigError(str(problem), key=key, path=path) from None
+        place = _PLACE.search(str(problem))
+        text = str(problem)[: place.start()] if place else str(problem)
+        raise ConfigError(
+            text, key=_below(key, place["place"]) if place else key, path=path
+        ) from None
     except (ValueError, TypeError) as problem:
         raise ConfigError(str(problem), key=key, path=path) from None
 
@@ -146,11 +238,21 @@ def _nested(value: Any) -> Any:
     return value
 
 
-def _unknown(name: object) -> str:
+def _below(key: str, name: str) -> str:
+    return f"{key}.{name}" if key else name
+
+
+def _check_keys(entry: Mapping[Any, Any], known: Sequence[str], key: str, path: str) -> None:
+    for name in entry:
+        if name not in known:
+            raise ConfigError(_unknown(name, known), key=_below(key, str(name)), path=path)
+
+
+def _unknown(name: object, known: Sequence[str]) -> str:
     if name in ("url", "headers"):
         return "servers behind a URL cannot be dialled yet; give the command of a local one"
     import difflib  # only for this sentence
 
-    near = difflib.get_close_matches(str(name), _KEYS, n=1)
-    also = f"; did you mean {near[0]!r}?" if near else f" (known: {', '.join(_KEYS)})"
+    near = difflib.get_close_matches(str(name), known, n=1)
+    also = f"; did you mean {near[0]!r}?" if near else f" (known: {', '.join(known)})"
     return f"unknown key {name!r}{also}"

@@ -31,6 +31,7 @@ class ServerStatus(Struct):
         asks: Requests it made to us.
         ignored: Those of them that its era forbids.
         dropped: Notifications dropped because nobody took them in time.
+        merged: Notices of a changed list that came too soon after another and were told as one.
         last_incident: Its last death, in words, or an empty string.
     """
 
@@ -50,6 +51,7 @@ class ServerStatus(Struct):
     asks: int = 0
     ignored: int = 0
     dropped: int = 0
+    merged: int = 0
     last_incident: str = ""
 
     def copy(self) -> ServerStatus:
@@ -60,7 +62,7 @@ class ServerStatus(Struct):
         """Add up the numbers of one life."""
         inflight, counts = connection.inflight, connection.counts
         self.in_flight = 0 if connection.over else len(inflight)
-        self.calls += inflight.filed - counts.openings
+        self.calls += connection.calls
         self.late += inflight.late
         self.stray += inflight.stray
         self.noise += counts.noise

@@ -17,13 +17,15 @@ Cancelling a verb cancels the request at the server, if it had reached it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec import UNSET
 
 from mcpclient.features import catalog, prompts, tools
+from mcpclient.features.resend import once_more
 from mcpclient.protocol import methods, payload
 from mcpclient.protocol.types import (
+    Item,
     Prompt,
     PromptResult,
     Resource,
@@ -39,16 +41,27 @@ if TYPE_CHECKING:
     from mcpclient.connection.caller import Caller, Timeout
     from mcpclient.connection.connection import Progress
     from mcpclient.features.resources import Reader
-    from mcpclient.ground.options import Limits
+    from mcpclient.manager.spec import ServerSpec
+
+I = TypeVar("I", bound=Item)  # noqa: E741 - an item
 
 
 class Verbs:
-    """The verbs of one server."""
+    """The verbs of one server.
 
-    def __init__(self, caller: Caller, reader: Reader, limits: Limits) -> None:
-        self._caller = caller
+    Attributes:
+        spec: How the server is run.
+    """
+
+    def __init__(self, caller: Caller, reader: Reader, spec: ServerSpec) -> None:
         self._reader = reader
-        self._pages = limits.pages
+        self._settle(caller, spec)
+
+    def _settle(self, caller: Caller, spec: ServerSpec) -> None:
+        self._caller = caller
+        self.spec = spec
+        self._pages = spec.limits.pages
+        self._resend = spec.resend == "safe"
 
     @property
     def name(self) -> str:
@@ -75,6 +88,13 @@ class Verbs:
         Raises:
             ToolError: The tool answered ``isError: true``; ``.result`` is the whole result.
         """
+        if self._resend:
+            return await once_more(
+                self._caller,
+                timeout,
+                lambda left: tools.invoke(self._caller, name, arguments, left, on_progress),
+                name,
+            )
         return await tools.invoke(self._caller, name, arguments, timeout, on_progress)
 
     async def call_tool(
@@ -89,6 +109,13 @@ class Verbs:
 
         Arguments as for :meth:`invoke_tool`.
         """
+        if self._resend:
+            return await once_more(
+                self._caller,
+                timeout,
+                lambda left: tools.call(self._caller, name, arguments, left, on_progress),
+                name,
+            )
         return await tools.call(self._caller, name, arguments, timeout, on_progress)
 
     async def read_resource(
@@ -111,6 +138,12 @@ class Verbs:
             timeout: Seconds.
             on_progress: As for :meth:`invoke_tool`.
         """
+        if self._resend:
+            return await once_more(
+                self._caller,
+                timeout,
+                lambda left: self._reader.read(self._caller, uri, cache, left, on_progress),
+            )
         return await self._reader.read(self._caller, uri, cache, timeout, on_progress)
 
     def invalidate_resource(self, uri: str) -> None:
@@ -131,6 +164,12 @@ class Verbs:
             arguments: Text by name; the protocol knows no other values here.
             timeout: Seconds.
         """
+        if self._resend:
+            return await once_more(
+                self._caller,
+                timeout,
+                lambda left: prompts.get(self._caller, name, arguments, left),
+            )
         return await prompts.get(self._caller, name, arguments, timeout)
 
     async def list_tools(
@@ -143,7 +182,7 @@ class Verbs:
         A list ends where a server repeats a cursor, or after ``Limits.pages`` pages; of items
         with the same name the first counts. ``timeout`` is for all pages together.
         """
-        return await catalog.listed(self._caller, methods.TOOLS_LIST, Tool, timeout, self._pages)
+        return await self._list(methods.TOOLS_LIST, Tool, timeout)
 
     async def list_resources(
         self,
@@ -151,9 +190,7 @@ class Verbs:
         timeout: Timeout = UNSET,
     ) -> list[Resource]:
         """List the resources, all pages. As :meth:`list_tools`."""
-        return await catalog.listed(
-            self._caller, methods.RESOURCES_LIST, Resource, timeout, self._pages
-        )
+        return await self._list(methods.RESOURCES_LIST, Resource, timeout)
 
     async def list_resource_templates(
         self,
@@ -161,9 +198,7 @@ class Verbs:
         timeout: Timeout = UNSET,
     ) -> list[ResourceTemplate]:
         """List the resource templates, all pages. As :meth:`list_tools`."""
-        return await catalog.listed(
-            self._caller, methods.TEMPLATES_LIST, ResourceTemplate, timeout, self._pages
-        )
+        return await self._list(methods.TEMPLATES_LIST, ResourceTemplate, timeout)
 
     async def list_prompts(
         self,
@@ -171,9 +206,16 @@ class Verbs:
         timeout: Timeout = UNSET,
     ) -> list[Prompt]:
         """List the prompts, all pages. As :meth:`list_tools`."""
-        return await catalog.listed(
-            self._caller, methods.PROMPTS_LIST, Prompt, timeout, self._pages
-        )
+        return await self._list(methods.PROMPTS_LIST, Prompt, timeout)
+
+    async def _list(self, method: str, kind: type[I], timeout: Timeout) -> list[I]:
+        if self._resend:
+            return await once_more(
+                self._caller,
+                timeout,
+                lambda left: catalog.listed(self._caller, method, kind, left, self._pages),
+            )
+        return await catalog.listed(self._caller, method, kind, timeout, self._pages)
 
     async def request(
         self,

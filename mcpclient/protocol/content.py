@@ -116,7 +116,6 @@ Content = KnownContent | UnknownContent
 
 T = TypeVar("T")
 _decode_known = msgspec.json.Decoder(list[KnownContent]).decode
-_decode_block = msgspec.json.Decoder(KnownContent).decode
 _decode_parts = msgspec.json.Decoder(list[Raw]).decode
 _BROKEN = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
@@ -137,13 +136,8 @@ def blocks(content: Raw) -> list[Content]:
 def block(part: Raw) -> Content:
     """Return one block, of the unknown kind if it is none we know."""
     try:
-        return _decode_block(part)
-    except _BROKEN:
-        pass
-    try:
-        fields = payload.value(part)
-        return msgspec.convert(fields, KnownContent)  # type: ignore[no-any-return]
-    except (RemoteProtocolError, msgspec.ValidationError, TypeError):
+        return payload.decode(part, KnownContent)  # type: ignore[arg-type]  # a union is no type
+    except RemoteProtocolError:
         pass
     try:
         fields = payload.value(part)

@@ -122,20 +122,22 @@ def refusal(id: Any, code: int, message: str) -> bytes:
 
 def _line(message: Struct) -> bytes:
     try:
-        data = _encode(message)
-    except UnicodeEncodeError:
-        data = _escaped_whole(message)
+        try:
+            data = _encode(message)
+        except UnicodeEncodeError:
+            data = _escaped_whole(message)
+        if not data.isascii():
+            data = _NON_ASCII.sub(_escaped, data.decode()).encode("ascii")
+        # msgspec writes NaN and infinities as null; the server would be told something else
+        # than the caller said. The walk is paid only where a null stands in the frame at all.
+        if b"null" in data and _has_nan(_plain(message)):
+            raise LocalProtocolError("the params hold NaN or an infinity, which JSON cannot say")
+        # A line break can only come from a Raw that the caller put in (STD-01: one message, one
+        # line; readers of text take a CR for a line break too).
+        if b"\n" in data or b"\r" in data:
+            data = msgspec.json.format(data, indent=-1)
     except (TypeError, ValueError, OverflowError, RecursionError) as problem:
         raise LocalProtocolError(f"the params cannot be written as JSON: {problem}") from None
-    if not data.isascii():
-        data = _NON_ASCII.sub(_escaped, data.decode()).encode("ascii")
-    # msgspec writes NaN and infinities as null; the server would be told something else than
-    # the caller said. The walk is paid only where a null stands in the frame at all.
-    if b"null" in data and _has_nan(msgspec.to_builtins(message)):
-        raise LocalProtocolError("the params hold NaN or an infinity, which JSON cannot say")
-    # A newline can only come from a Raw that the caller put in (STD-01: one message, one line).
-    if b"\n" in data:
-        data = msgspec.json.format(data, indent=-1)
     return data + b"\n"
 
 
@@ -153,14 +155,30 @@ def _escaped_whole(message: Struct) -> bytes:
     # A lone surrogate, which a server may have sent and a caller may send back.
     import json
 
-    return json.dumps(msgspec.to_builtins(message), separators=(",", ":")).encode("ascii")
+    text = json.dumps(_plain(message), separators=(",", ":"), allow_nan=False)
+    return text.encode("ascii")
+
+
+def _plain(message: Struct) -> Any:
+    return msgspec.to_builtins(message, enc_hook=_unpacked)
+
+
+def _unpacked(value: Any) -> Any:
+    if isinstance(value, Raw):
+        return msgspec.json.decode(value)
+    raise TypeError(f"objects of type {type(value).__name__} are no JSON")
 
 
 def _has_nan(value: Any) -> bool:
-    if isinstance(value, float):
-        return not math.isfinite(value)
-    if isinstance(value, dict):
-        return any(_has_nan(member) for member in value.values())
-    if isinstance(value, list | tuple):
-        return any(_has_nan(member) for member in value)
+    # Not by recursion: what can be encoded may be nested deeper than Python calls may.
+    todo = [value]
+    while todo:
+        one = todo.pop()
+        if isinstance(one, float):
+            if not math.isfinite(one):
+                return True
+        elif isinstance(one, dict):
+            todo += one.values()
+        elif isinstance(one, list | tuple):
+            todo += one
     return False

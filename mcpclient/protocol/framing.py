@@ -71,7 +71,9 @@ class LineSplitter:
         if self._skipped is not None:
             old = self._skipped
             self._skipped = Oversize(
-                old.length + len(part), old.head, (old.tail + part[-_END:])[-_END:]
+                old.length + len(part),
+                old.head if len(old.head) == _END else (old.head + part[:_END])[:_END],
+                (old.tail + part[-_END:])[-_END:],
             )
             return
         self._kept.append(part)

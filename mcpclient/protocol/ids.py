@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-_NUMBER = re.compile(r"\s*(\d{1,18})(?:\.0+)?\s*\Z")
+_NUMBER = re.compile(r"\s*(\d{1,18})(?:\.0+)?\s*\Z", re.ASCII)
 
 
 def meant(id: object) -> int | None:

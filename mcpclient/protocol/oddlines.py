@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 import msgspec
-from msgspec import UNSET, Raw, Struct
+from msgspec import Raw, Struct
 
 from mcpclient.ground.errors import RemoteProtocolError
 from mcpclient.protocol.envelope import NOTHING, Envelope, decode_envelope
@@ -25,6 +25,8 @@ _ANSWER_HEAD = re.compile(
 )
 _ANSWER_START = re.compile(rb'\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"(?:result|error)"\s*:')
 _ANSWER_TAIL = re.compile(rb'"id"\s*:\s*(\d{1,18})\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*\Z')
+LSP = "LSP framing: the server writes Content-Length headers, MCP is one JSON per line"
+_HALF_PAIR = re.compile(rb"\\u[dD][89a-fA-F]")
 _NAN = re.compile(rb"[:,\[]\s*-?(?:NaN|Infinity)\b")
 
 
@@ -52,6 +54,7 @@ class _Loose(Struct, gc=False):
 
 
 _decode_loose = msgspec.json.Decoder(_Loose).decode
+_decode_id = msgspec.json.Decoder(int | str | float | None).decode
 _decode_batch = msgspec.json.Decoder(list[Raw]).decode
 _BROKEN = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
@@ -62,6 +65,12 @@ def read(line: bytes) -> list[Envelope | Unreadable]:
     bare = line[dress.end() :] if dress else line
     if not bare:
         return []
+    if _HALF_PAIR.search(bare):
+        # Half a surrogate pair spoils a line for msgspec wherever it stands (B27).
+        try:
+            bare = repaired(bare)
+        except RemoteProtocolError:
+            pass
     if bare[:1] == b"[":
         batch = _batch(bare)
         if batch is not None:
@@ -71,8 +80,10 @@ def read(line: bytes) -> list[Envelope | Unreadable]:
 
 def salvage(head: bytes, tail: bytes) -> int | None:
     """Return the id of the call that a broken or skipped line meant to answer, or None."""
-    found = _ANSWER_HEAD.match(head)
-    if found is None and _ANSWER_START.match(head):
+    dress = _DRESS.match(head)
+    start = dress.end() if dress else 0
+    found = _ANSWER_HEAD.match(head, start)
+    if found is None and _ANSWER_START.match(head, start):
         found = _ANSWER_TAIL.search(tail)
     return int(found.group(1)) if found else None
 
@@ -137,14 +148,18 @@ def _loosely(line: bytes) -> Envelope | None:
             envelope.method = msgspec.json.decode(loose.method, type=str)
         except _BROKEN:
             return None
-    # An id of no legal type stays as its text, which can match none of ours.
-    envelope.id = bytes(loose.id).decode("utf-8", "replace") if loose.id else UNSET
+    if loose.id:
+        try:
+            envelope.id = _decode_id(loose.id)
+        except _BROKEN:
+            # An id of no legal type matches none of ours and cannot be given back.
+            envelope.id = None
     return envelope
 
 
 def _hint(line: bytes) -> str:
     if line[:15].lower() == b"content-length:":
-        return "LSP framing: the server writes Content-Length headers, MCP is one JSON per line"
+        return LSP
     if line.strip() in (b"{", b"["):
         return "multi-line JSON: each message must stand on one line"
     if line[:1] == b"{":

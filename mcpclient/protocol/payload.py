@@ -39,6 +39,17 @@ def value(payload: Raw | bytes) -> Any:
     return decode(payload, object) if payload else None
 
 
+def told(payload: Raw | bytes) -> Any:
+    """Return a payload as plain Python values, or as its text if it cannot be read.
+
+    For what is only shown or looked into, such as the data of an error: it costs no outcome.
+    """
+    try:
+        return value(payload)
+    except RemoteProtocolError:
+        return bytes(payload).decode("utf-8", "replace")
+
+
 @cache
 def _decoder(type: Any) -> Any:
     # To msgspec, object is any type and no constraint.

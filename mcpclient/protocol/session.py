@@ -12,6 +12,7 @@ import msgspec
 from msgspec import UNSET, Raw, Struct
 
 from mcpclient.ground.errors import LocalProtocolError, RemoteProtocolError
+from mcpclient.ground.text import sample
 from mcpclient.protocol import envelope, methods, oddlines
 from mcpclient.protocol.envelope import NOTHING, Envelope, Outgoing, decode_envelope
 from mcpclient.protocol.eras import handshake
@@ -163,7 +164,7 @@ def _event(found: Envelope, line: bytes) -> Event:
         if id is UNSET:
             return Notice(found.method, found.params)
         if id is None:
-            return Noise(line, "a request with id null")
+            return Noise(line, "a request whose id is null or of no legal type")
         return Ask(id, found.method, found.params)
     refused = found.error and bytes(found.error) != b"null"
     number = id if type(id) is int else meant(id)
@@ -202,5 +203,6 @@ def _stray(found: Envelope, *, refused: bool) -> str:
 
 def _unreadable(part: Unreadable) -> Event:
     if part.id is not None:
-        return Broken(part.id, part.hint or "the answer cannot be read")
+        problem = part.hint or "the answer cannot be read"
+        return Broken(part.id, f"{problem}: {sample(part.line)}")
     return Noise(part.line, part.hint)

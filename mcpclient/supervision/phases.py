@@ -22,7 +22,14 @@ PHASE = Table(
             "give_up": "failed",
             "stop": "stopping",
         },
-        "up": {"retry": "waiting", "give_up": "failed", "rest": "idle", "stop": "stopping"},
+        "up": {
+            "retry": "waiting",
+            "give_up": "failed",
+            "rest": "idle",
+            # Nobody used it for a while, or it is to be run in another way.
+            "pause": "stopping",
+            "stop": "stopping",
+        },
         "waiting": {"start": "starting", "stop": "stopping"},
         "stopping": {"stopped": "idle", "stop": "stopping"},
         "failed": {"start": "starting", "stop": "idle"},

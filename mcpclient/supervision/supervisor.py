@@ -16,10 +16,12 @@ import anyio
 from mcpclient.connection.connection import Owner
 from mcpclient.ground.errors import (
     CallTimedOut,
+    McpClientError,
     OpeningFailed,
     RestartsExhausted,
     ServerUnavailable,
     SpawnFailed,
+    UseAfterClose,
 )
 from mcpclient.ground.text import seconds
 from mcpclient.supervision.incidents import Incident
@@ -53,6 +55,12 @@ class Keeper(Owner, Protocol):
     def went_down(self) -> None:
         """It is over. Told before any caller is."""
 
+    def moved(self, phase: str) -> None:
+        """The server is in another phase."""
+
+    def recorded(self, incident: Incident) -> None:
+        """A life ended that nobody asked to end, or did not come about."""
+
 
 class Supervisor:
     """The lives of one server.
@@ -65,6 +73,8 @@ class Supervisor:
         incidents: The deaths nobody asked for, oldest first.
         restarts: How many lives were begun by the policy.
         pid: The process id of the present life, or None.
+        halted: Whether it was stopped, so that no call may start it.
+        retired: Whether it was stopped for good.
     """
 
     def __init__(
@@ -92,7 +102,8 @@ class Supervisor:
         self._failure: ServerUnavailable | None = None
         self._life: Connection | None = None
         self._told_up = False
-        self._halted = False
+        self.halted = False
+        self.retired = False
         self._again = False
         self._ready: set[Waiter] = set()
         self._ended: set[Waiter] = set()
@@ -102,18 +113,26 @@ class Supervisor:
     # -- for callers -----------------------------------------------------------------------
 
     def start(self) -> None:
-        """Start the server unless it is started, forgetting a stop or a failure."""
-        self._halted = False
+        """Start the server unless it is started, forgetting a stop or a failure.
+
+        Raises:
+            UseAfterClose: It was retired.
+        """
+        if self.retired:
+            raise self._gone()
+        self.halted = False
         self._failure = None
         # The job of the last life may be about to end, or to stop: then once more after it.
         self._again = self._scope is not None and self.phase in ("idle", "stopping", "failed")
         self._wake()
 
-    def refusal(self) -> ServerUnavailable | None:
+    def refusal(self) -> McpClientError | None:
         """Return why the server may not be started for a call, or None if it may."""
+        if self.retired:
+            return self._gone()
         if self._failure is not None:
             return self._failure.again()
-        if self._halted:
+        if self.halted:
             return ServerUnavailable("it was stopped; call start() first", server=self.name)
         return None
 
@@ -122,6 +141,7 @@ class Supervisor:
 
         Raises:
             ServerUnavailable: It was stopped, or failed for good. A subclass says how.
+            UseAfterClose: It was retired.
             CallTimedOut: It was not up within ``timeout`` seconds.
         """
         begun = time.monotonic()
@@ -138,7 +158,7 @@ class Supervisor:
 
     def halt(self) -> None:
         """Have the server stopped. A stop wins in every phase; :meth:`ended` waits for it."""
-        self._halted = True
+        self.halted = True
         self._again = False
         self._failure = None
         self.connection = None
@@ -147,6 +167,33 @@ class Supervisor:
             self._scope.cancel()
         else:
             self._settle(self._ready)
+
+    def retire(self) -> None:
+        """Have the server stopped for good: whoever would stop it again is going away."""
+        self.retired = True
+        self.halt()
+
+    def pause(self) -> None:
+        """Have a server that is up stopped as if it had never been started: a call wakes it."""
+        if self.phase == "up" and self._scope is not None:
+            self.connection = None
+            self._move("pause")
+            self._scope.cancel()
+
+    def rearm(self) -> None:
+        """Forget a stop or a failure without starting: the next call does."""
+        self.halted = False
+        self._failure = None
+        if self.phase == "failed":
+            self._move("stop")
+
+    def redirect(self, dialer: Dial, policy: RestartPolicy) -> None:
+        """Have the next life started in another way."""
+        self._dialer = dialer
+        self._policy = policy
+        self.incidents = deque(
+            self.incidents, maxlen=max(self.incidents.maxlen or 0, policy.burst + 1)
+        )
 
     async def ended(self) -> None:
         """Wait until no process is left. Cancelling does not shorten it."""
@@ -158,7 +205,7 @@ class Supervisor:
     # -- the job ---------------------------------------------------------------------------
 
     def _wake(self) -> None:
-        if self._scope is None and not self._halted and self._failure is None:
+        if self._scope is None and not self.halted and self._failure is None:
             self._scope = anyio.CancelScope()
             self._move("start")
             self._loop.job(self._run, f"server {self.name}")
@@ -273,6 +320,7 @@ class Supervisor:
     def _record(self, incident: Incident, final: ServerUnavailable | None = None) -> None:
         self.incidents.append(incident)
         _log.warning("%s ! %s", self.name, incident)
+        self._keeper.recorded(incident)
         decision: Restart | Rest | GiveUp
         if final is not None:
             decision = GiveUp("")
@@ -319,6 +367,9 @@ class Supervisor:
                 waiter.set_result(None)
         waiters.clear()
 
+    def _gone(self) -> UseAfterClose:
+        return UseAfterClose(f'the server "{self.name}" was removed, or its manager closed')
+
     def _too_late(self, timeout: float, method: str) -> CallTimedOut:
         last = f"; last, {self.incidents[-1]}" if self.incidents else ""
         return CallTimedOut(
@@ -333,3 +384,4 @@ class Supervisor:
         self.phase = PHASE.after(before, event)
         if self.phase != before:
             _log.info("%s#%d = %s → %s", self.name, self.generation, before, self.phase)
+            self._keeper.moved(self.phase)

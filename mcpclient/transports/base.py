@@ -52,6 +52,9 @@ class Transport(Protocol):
     def stderr_tail(self) -> str:
         """The last of what the peer wrote to stderr."""
 
+    def destroy(self, reason: str) -> None:
+        """End a peer that is no good any more, at once; the sink is told when it is gone."""
+
     async def close(self) -> Exit:
         """End it, politely first, within a bounded time. Cancelling does not shorten it."""
 

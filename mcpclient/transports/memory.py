@@ -69,6 +69,11 @@ class MemoryTransport:
         self.kill()
         return Exit(code=0)
 
+    def destroy(self, reason: str) -> None:
+        """See :class:`~mcpclient.transports.base.Transport`."""
+        self._end(Exit(signal=9), reason)
+        self.peer._end(Exit(signal=9), reason)
+
     def kill(self) -> None:
         """See :class:`~mcpclient.transports.base.Transport`."""
         self._end(Exit(code=0))
@@ -90,10 +95,10 @@ class MemoryTransport:
                 else:
                     self._sink.oversize(line)
 
-    def _end(self, exit: Exit) -> None:
+    def _end(self, exit: Exit, reason: str = "") -> None:
         if self._over:
             return
         self._deliver()
         self._over = True
         if self._sink is not None:
-            self._sink.gone(exit, "")
+            self._sink.gone(exit, reason)

@@ -80,7 +80,7 @@ class Outbox:
 
     def send(self, item: Outgoing) -> None:
         """Write a frame at once, or after those that wait."""
-        if self._queue or self._watch is not None or self._fd < 0:
+        if self._queue or self._watch is not None or self._fd < 0 or self._closing:
             self.send_soon(item)
             return
         frame = item.frame
@@ -103,7 +103,7 @@ class Outbox:
 
     def send_soon(self, item: Outgoing) -> None:
         """Write a frame together with what else is sent in this turn of the loop."""
-        if self._fd < 0:
+        if self._fd < 0 or self._closing:
             return
         self._queue.append(item)
         self.waiting += len(item.frame)

@@ -24,6 +24,8 @@ from mcpclient.ground.exits import Exit
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from mcpclient.transports.watchdog import Watchdog
+
 _LAUNCHERS = {
     "npx": "install Node.js",
     "npm": "install Node.js",
@@ -69,7 +71,19 @@ class Child:
         exit_fd: A descriptor that turns readable when it ends, or None where there is none.
     """
 
-    def __init__(self, command: Command, *, kill_tree: bool) -> None:
+    def __init__(
+        self, command: Command, *, kill_tree: bool, watchdog: Watchdog | None = None
+    ) -> None:
+        """Start the process; this blocks for milliseconds.
+
+        Args:
+            command: What to start.
+            kill_tree: Whether its whole group is ended with it.
+            watchdog: Who ends it if the host is killed, or None.
+
+        Raises:
+            SpawnFailed: It cannot be started.
+        """
         argv = list(command.argv)
         env = command.environment()
         cwd = _directory(command)
@@ -101,7 +115,10 @@ class Child:
         self.pid = popen.pid
         # We reap it ourselves; Popen must neither do so nor complain that nobody did.
         popen.returncode = 0
-        self._kill_tree = kill_tree
+        self._target = -self.pid if kill_tree else self.pid
+        self._watchdog = watchdog
+        if watchdog is not None:
+            watchdog.guard(self._target)
         self._exit: Exit | None = None
         self.exit_fd: int | None = None
         with contextlib.suppress(OSError, AttributeError):
@@ -114,48 +131,51 @@ class Child:
         try:
             return os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
         except ChildProcessError:
-            return True  # the host reaps children itself (B112)
-        except AttributeError:
-            return self.reap() is not None
+            self._settle(Exit())  # the host reaps children itself (B112)
+            return True
 
     def signal(self, number: int) -> None:
         """Send a signal to the whole group, or to the process alone if its tree is to live."""
         if self._exit is not None:
             return
         with contextlib.suppress(ProcessLookupError, PermissionError):
-            if self._kill_tree:
-                os.killpg(self.pid, number)
-            else:
-                os.kill(self.pid, number)
+            os.kill(self._target, number)
 
     def sweep(self) -> None:
         """Kill what is left of the group of a process that ended by itself."""
-        if self._kill_tree:
+        if self._target < 0:
             self.signal(signal.SIGKILL)
 
     def reap(self) -> Exit | None:
         """Return how the process ended and let its number go; None if it still runs."""
-        if self._exit is None:
+        if self._exit is None and self.ended() and self._exit is None:
+            # The watchdog first, while the number is still this process's.
+            if self._watchdog is not None:
+                self._watchdog.release(self._target)
             try:
-                pid, status = os.waitpid(self.pid, os.WNOHANG)
+                _, status = os.waitpid(self.pid, 0)
             except ChildProcessError:
-                self._exit = Exit()
+                self._settle(Exit())
             else:
-                if pid:
-                    code = os.waitstatus_to_exitcode(status)
-                    self._exit = Exit(code=code) if code >= 0 else Exit(signal=-code)
+                code = os.waitstatus_to_exitcode(status)
+                self._settle(Exit(code=code) if code >= 0 else Exit(signal=-code))
         return self._exit
 
     def abandon(self) -> None:
         """Kill the process and wait for its end, which takes milliseconds; close everything."""
-        if self.reap() is None:
+        if not self.ended():
             self.signal(signal.SIGKILL)
             with contextlib.suppress(ChildProcessError):
                 # Not WNOHANG: SIGKILL cannot be refused, and nobody else will wait.
                 os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT)
-            self.sweep()
-            self.reap()
+        self.sweep()
+        self.reap()
         self.close()
+
+    def _settle(self, exit: Exit) -> None:
+        if self._watchdog is not None:
+            self._watchdog.release(self._target)
+        self._exit = exit
 
     def close_stdin(self) -> None:
         """Close the server's stdin, which asks it to end. Twice is no fault."""
@@ -181,9 +201,11 @@ class Ticket:
         self._child: Child | None = None
         self._void = False
 
-    def spawn(self, command: Command, *, kill_tree: bool) -> Child:
+    def spawn(
+        self, command: Command, *, kill_tree: bool, watchdog: Watchdog | None = None
+    ) -> Child:
         """Start the process (this blocks for a moment: call it in a thread)."""
-        child = Child(command, kill_tree=kill_tree)
+        child = Child(command, kill_tree=kill_tree, watchdog=watchdog)
         with self._lock:
             self._child = child
             late = self._void

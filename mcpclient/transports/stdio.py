@@ -21,6 +21,7 @@ from anyio import to_thread
 from mcpclient.ground.errors import SpawnFailed
 from mcpclient.ground.exits import Exit
 from mcpclient.protocol.framing import LineSplitter
+from mcpclient.transports.logs import BoundedFile
 from mcpclient.transports.outbox import Outbox
 from mcpclient.transports.process import Child, Command, Ticket
 
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from mcpclient.loops.base import Loop, Stop
     from mcpclient.protocol.envelope import Outgoing
     from mcpclient.transports.base import Sink
+    from mcpclient.transports.watchdog import Watchdog
 
 # What one read takes at most. A pipe holds 64 KiB by default, and a larger buffer costs a
 # mapping of memory at each read.
@@ -49,6 +51,8 @@ async def spawn(
     timeouts: Timeouts,
     limits: Limits,
     kill_tree: bool,
+    watchdog: Watchdog | None = None,
+    stderr_file: str | None = None,
 ) -> StdioTransport:
     """Start a server and return the transport to it; a cancelled start leaves no process.
 
@@ -65,24 +69,35 @@ async def spawn(
     try:
         # In a thread: starting a process takes milliseconds, and many may start at once.
         child = await to_thread.run_sync(
-            lambda: ticket.spawn(command, kill_tree=kill_tree), limiter=limiter
+            lambda: ticket.spawn(command, kill_tree=kill_tree, watchdog=watchdog),
+            limiter=limiter,
         )
     except BaseException:
         ticket.void()
         raise
-    return StdioTransport(child, loop=loop, timeouts=timeouts, limits=limits)
+    kept = BoundedFile(stderr_file, limits.log) if stderr_file is not None else None
+    return StdioTransport(child, loop=loop, timeouts=timeouts, limits=limits, kept=kept)
 
 
 class StdioTransport:
     """The transport to one child process."""
 
-    def __init__(self, child: Child, *, loop: Loop, timeouts: Timeouts, limits: Limits) -> None:
+    def __init__(
+        self,
+        child: Child,
+        *,
+        loop: Loop,
+        timeouts: Timeouts,
+        limits: Limits,
+        kept: BoundedFile | None = None,
+    ) -> None:
         self._child = child
         self._loop = loop
         self._timeouts = timeouts
         self._limits = limits
         self._splitter = LineSplitter(limits.frame)
         self._stderr = bytearray()
+        self._kept = kept
         self._sink: Sink | None = None
         self._outbox = Outbox(loop, child.stdin, timeouts.write, self._stalled, self._broken)
         self._stops: dict[str, Stop] = {}
@@ -145,6 +160,11 @@ class StdioTransport:
         self._end(self._exit or Exit(), "the process does not end, not even by SIGKILL")
         return self._exit or Exit()
 
+    def destroy(self, reason: str) -> None:
+        """See :class:`~mcpclient.transports.base.Transport`."""
+        self._reason = reason
+        self._child.signal(signal.SIGKILL)
+
     def kill(self) -> None:
         """See :class:`~mcpclient.transports.base.Transport`."""
         self._unwatch()
@@ -186,6 +206,8 @@ class StdioTransport:
         if not chunk:
             self._stop_watching("stderr")
             return
+        if self._kept is not None:
+            self._kept.write(chunk)
         tail = self._stderr
         tail += chunk
         if len(tail) > 2 * self._limits.stderr:
@@ -205,11 +227,7 @@ class StdioTransport:
         if "doom" in self._stops:
             return
 
-        def execute() -> None:
-            self._reason = reason
-            self._child.signal(signal.SIGKILL)
-
-        self._stops["doom"] = self._loop.later(self._timeouts.eof, execute)
+        self._stops["doom"] = self._loop.later(self._timeouts.eof, lambda: self.destroy(reason))
 
     def _hang_up(self) -> None:
         self._outbox.stop()
@@ -246,6 +264,8 @@ class StdioTransport:
         self._exit = exit
         self._unwatch()
         self._child.close()
+        if self._kept is not None:
+            self._kept.close()
         self._over.set()
         if self._sink is not None:
             self._sink.gone(exit, reason)

@@ -58,6 +58,10 @@ class Era(Protocol):
     def server_may_ask(self) -> bool:
         """Whether requests from the server are legal, and so must be answered."""
 
+    @property
+    def pings(self) -> bool:
+        """Whether ``ping`` exists, so that a server can be asked whether it is well."""
+
     def stamp(self, params: Mapping[str, Any] | None, token: int | None) -> Any:
         """Return the params of a request as this era sends them."""
 

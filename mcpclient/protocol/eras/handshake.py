@@ -24,6 +24,7 @@ class Handshake:
 
     name = "handshake"
     server_may_ask = True
+    pings = True
 
     def __init__(self, version: str) -> None:
         self.version = version
@@ -95,7 +96,7 @@ def judge(outcome: Answer | Refusal | Broken, offered: str, *, insist: bool) -> 
         case Answer(result=result):
             return _agree(result, offered)
         case Refusal(code=code, message=message, data=data):
-            named = _named_versions(payload.value(data))
+            named = _named_versions(payload.told(data))
             if code == methods.UNSUPPORTED_VERSION and versions.newest(versions.STATELESS, named):
                 return ProvenStateless()
             other = versions.newest(versions.HANDSHAKE, named)
@@ -117,9 +118,8 @@ def _agree(result: Raw, offered: str) -> Verdict:
     version = found.protocol_version
     if version not in versions.HANDSHAKE:
         # A server that wants a version we do not have must be left (LIFE-04).
-        shown = printable(version) if isinstance(version, str) else repr(version)
         return Refused(
-            f"the server wants protocol version {shown}; "
+            f"the server wants protocol version {shown(version)}; "
             f"offered was {offered}, possible are {', '.join(versions.HANDSHAKE)}"
         )
     return Agreed(
@@ -146,6 +146,12 @@ def _named_versions(data: Any) -> list[str]:
 def as_mapping(value: Any) -> dict[str, Any]:
     """Return a value if it is an object, else an empty one: odd servers send null or text."""
     return value if isinstance(value, dict) else {}
+
+
+def shown(version: Any) -> str:
+    """Return what a server names as a version, as text; it may be anything."""
+    nested = isinstance(version, dict | list)  # its repr may be deeper than Python can go
+    return "that is no text" if nested else printable(str(version), 40)
 
 
 def as_text(value: Any) -> str | None:

@@ -14,9 +14,9 @@ from msgspec import Raw, Struct
 
 from mcpclient.ground.errors import RemoteProtocolError
 from mcpclient.ground.text import printable
-from mcpclient.protocol import methods, payload, versions
+from mcpclient.protocol import methods, oddlines, payload, versions
 from mcpclient.protocol.eras import Refused, Terms
-from mcpclient.protocol.eras.handshake import as_mapping, as_text
+from mcpclient.protocol.eras.handshake import as_mapping, as_text, shown
 from mcpclient.protocol.eras.stateless import SERVER_KEY
 from mcpclient.protocol.events import Answer, Broken, Refusal
 
@@ -93,7 +93,7 @@ def judge(outcome: Outcome, *, again: bool) -> Verdict:
         case Answer(result=result):
             return _discovered(result)
         case Refusal(code=methods.UNSUPPORTED_VERSION, data=data):
-            return _unsupported(payload.value(data), again=again)
+            return _unsupported(payload.told(data), again=again)
         case Refusal(code=methods.HEADER_MISMATCH | methods.MISSING_CAPABILITY) if not again:
             # Nothing can be corrected on a stream without headers, but it is no reason to fall
             # back either (ERA-07).
@@ -102,6 +102,8 @@ def judge(outcome: Outcome, *, again: bool) -> Verdict:
             code=methods.HEADER_MISMATCH | methods.MISSING_CAPABILITY as code, message=message
         ):
             return Refused(f"the server refused server/discover: [{code}] {printable(message)}")
+        case Broken(problem=oddlines.LSP):
+            return Refused(oddlines.LSP)  # it would answer initialize the same way (B25)
         case Refusal() | Broken():
             return Shake(versions.HANDSHAKE[-1])
         case Silence():
@@ -147,6 +149,6 @@ def _by_advertisement(named: list[Any]) -> Verdict:
     version = versions.newest(versions.HANDSHAKE, named)
     if version is not None:
         return Shake(version)
-    theirs = ", ".join(printable(str(name), 40) for name in named[:10]) or "none"
+    theirs = ", ".join(shown(name) for name in named[:10]) or "none"
     ours = ", ".join((*versions.HANDSHAKE, *versions.STATELESS))
     return Refused(f"no common protocol version: the server speaks {theirs}; we speak {ours}")

@@ -22,6 +22,7 @@ VERSION_KEY = "io.modelcontextprotocol/protocolVersion"
 CLIENT_KEY = "io.modelcontextprotocol/clientInfo"
 CAPABILITIES_KEY = "io.modelcontextprotocol/clientCapabilities"
 SERVER_KEY = "io.modelcontextprotocol/serverInfo"
+_MOST = 10**15  # milliseconds: for ever
 
 
 class _Kind(Struct, gc=False, rename="camel"):
@@ -38,6 +39,7 @@ class Stateless:
 
     name = "stateless"
     server_may_ask = False
+    pings = False
 
     def __init__(self, version: str, identity: Identity) -> None:
         self.version = version
@@ -71,7 +73,8 @@ class Stateless:
     def lifetime(self, result: Raw) -> float | None:
         """Return ``ttlMs`` in seconds; absent, negative or odd means stale at once (CACHE-04)."""
         ttl = payload.decode(result, _Hints).ttl_ms
-        return ttl / 1000 if isinstance(ttl, int | float) and ttl > 0 else 0.0
+        # By exact type: True is an odd value. An integer may be too large for a float.
+        return min(ttl, _MOST) / 1000 if type(ttl) in (int, float) and ttl > 0 else 0.0
 
     def cancel(self, id: int, reason: str) -> dict[str, Any]:
         """Return the params of the cancellation."""

@@ -1,0 +1,65 @@
+"""What may be asked a second time when the first time nobody can tell. Only if the user opted in.
+
+A call that was in flight when a server died was sent or not, and carried out or not. Reading
+twice harms nobody; calling a tool twice may, unless the server says that it does not.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, TypeVar
+
+from mcpclient.features import catalog
+from mcpclient.ground.errors import CallLost, CallTimedOut, ServerDied
+from mcpclient.protocol.methods import TOOLS_LIST
+from mcpclient.protocol.types import Tool
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from mcpclient.connection.caller import Caller, Timeout
+
+T = TypeVar("T")
+
+_HARMLESS = ("readOnlyHint", "idempotentHint")
+
+
+async def once_more(
+    caller: Caller,
+    timeout: Timeout,
+    attempt: Callable[[Timeout], Awaitable[T]],
+    tool: str | None = None,
+) -> T:
+    """Return what an attempt gives; if the server died of or during it, try once more.
+
+    Args:
+        caller: Who asks.
+        timeout: For both attempts together.
+        attempt: Makes the call, within the time it is given.
+        tool: The tool it calls, or None if it only reads.
+
+    Raises:
+        ServerDied: The second time as well, or the tool may not be called twice.
+    """
+    begun = time.monotonic()
+    try:
+        return await attempt(timeout)
+    except ServerDied as lost:
+        limit = caller.limit(timeout)
+        left = None if limit is None else begun + limit - time.monotonic()
+        if left is not None and left <= 0:
+            raise
+        if tool is not None and lost.maybe_done and not await _harmless(caller, tool, left, lost):
+            raise
+    left = None if limit is None else begun + limit - time.monotonic()
+    return await attempt(left if left is None else max(left, 0.001))
+
+
+async def _harmless(caller: Caller, tool: str, left: float | None, lost: CallLost) -> bool:
+    """Ask the new life whether it says that the tool may be called twice."""
+    try:
+        tools = await catalog.listed(caller, TOOLS_LIST, Tool, left, pages=1000)
+    except CallTimedOut:
+        raise lost from None
+    hints = next((one.annotations for one in tools if one.name == tool), {})
+    return any(hints.get(hint) is True for hint in _HARMLESS)
