@@ -44,6 +44,7 @@ from mcpclient.protocol.content import (
     UnknownContent,
 )
 from mcpclient.protocol.types import (
+    Completion,
     Prompt,
     PromptArgument,
     PromptMessage,
@@ -63,6 +64,7 @@ __all__ = [
     "CallCancelled",
     "CallLost",
     "CallTimedOut",
+    "Completion",
     "ConfigError",
     "EmbeddedResource",
     "Exit",

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from msgspec import Raw
 
     from mcpclient.connection.connection import Connection, Progress
+    from mcpclient.ground.errors import InputRefused
 
 Timeout = float | None | UnsetType
 """Seconds, None for no limit, or UNSET for the default of the server (``Timeouts.call``)."""
@@ -35,6 +36,19 @@ class Caller(Protocol):
         on_progress: Progress | None = None,
     ) -> Raw:
         """Return a result, waiting for the server if need be. Raises as the connection does."""
+
+    async def resume(
+        self,
+        method: str,
+        params: Mapping[str, Any],
+        timeout: Timeout,
+        needed: InputRefused,
+    ) -> Raw:
+        """Answer what the first round of a call asked, and return its final result.
+
+        Raises:
+            InputRefused: Nothing answers it.
+        """
 
     async def line(
         self,

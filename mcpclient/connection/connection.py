@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections import deque
 from typing import TYPE_CHECKING, Any, Protocol
 
 import anyio
@@ -18,6 +19,7 @@ from mcpclient.ground.errors import (
     CallCancelled,
     CallLost,
     CallTimedOut,
+    InputRefused,
     McpClientError,
     RemoteProtocolError,
     ReplyError,
@@ -30,7 +32,7 @@ from mcpclient.ground.exits import Exit
 from mcpclient.ground.text import printable, sample, seconds, size
 from mcpclient.protocol import methods, payload
 from mcpclient.protocol.events import Answer, Ask, Broken, Event, Noise, Notice, Refusal
-from mcpclient.protocol.oddlines import salvage
+from mcpclient.protocol.oddlines import LSP, salvage
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -49,6 +51,8 @@ _log = logging.getLogger("mcpclient")
 _SWEEP = 0.01
 # Requests of the server that came before its era was known, at most.
 _HELD = 16
+# Progress that waits for an async handler to be done with the last, per call; the newest counts.
+_UNTOLD = 100
 
 
 class Owner(Protocol):
@@ -56,6 +60,12 @@ class Owner(Protocol):
 
     def noticed(self, method: str, params: Raw) -> None:
         """The server sent a notification."""
+
+    def asked(self, connection: Connection, ask: Ask) -> bool:
+        """The server sent a request; return whether it will be answered."""
+
+    def unasked(self, ask_id: object) -> None:
+        """The server took a request back."""
 
 
 class Counts(Struct):
@@ -119,6 +129,8 @@ class Connection:
         self._sweeper: Stop | None = None
         self._noise = bytearray()
         self._held: list[Ask] = []
+        self._holds = 0
+        self._held_since = 0.0
         self._closing = False
         self.over = False
         self.ended = anyio.Event()
@@ -199,7 +211,8 @@ class Connection:
                 call.hard = None if most is None else now + max(most, timeout)
             if deadline < self._sweep_at:
                 self._sweep_later(deadline, now)
-        call.on_progress = on_progress
+        if on_progress is not None:
+            call.on_progress = _Teller(on_progress, self.loop, self.label)
         self._file(call)
         return call
 
@@ -227,7 +240,11 @@ class Connection:
     def read(self, call: Call, outcome: Any) -> Raw:
         """Return a call's result, or raise why there is none. As :meth:`request` does."""
         if type(outcome) is Answer:
-            return self.session.era.read(call.method, outcome.result)
+            try:
+                return self.session.era.read(call.method, outcome.result)
+            except InputRefused as needed:
+                needed.server = self.server
+                raise
         raise self.error(call, outcome)
 
     def error(self, call: Call, outcome: Any) -> McpClientError:
@@ -258,7 +275,8 @@ class Connection:
     def send(self, item: Outgoing) -> None:
         """Send anything but a request."""
         if _log.isEnabledFor(logging.DEBUG):
-            _log.debug("%s > %s %s", self.label, item.method or "answer", size(len(item.frame)))
+            method = printable(item.method) or "answer"
+            _log.debug("%s > %s %s", self.label, method, size(len(item.frame)))
         self.transport.send_soon(item)
 
     def aside(self) -> str:
@@ -283,9 +301,8 @@ class Connection:
         inflight = self.inflight
         inflight.file(call)  # first into the table, then onto the wire (B49)
         if _log.isEnabledFor(logging.DEBUG):
-            _log.debug(
-                "%s > %d %s %s", self.label, call.id, call.method, size(len(call.item.frame))
-            )
+            method = printable(call.method)
+            _log.debug("%s > %d %s %s", self.label, call.id, method, size(len(call.item.frame)))
         # Alone, at once; among others, together with them.
         if len(inflight) == 1:
             self.transport.send(call.item)
@@ -303,6 +320,8 @@ class Connection:
     def _sweep(self) -> None:
         self._sweeper = None
         self._sweep_at = float("inf")
+        if self._holds:
+            return  # release() sweeps
         now = time.monotonic()
         for call in self.inflight.due(now):
             self._time_out(call)
@@ -312,7 +331,7 @@ class Connection:
 
     def _time_out(self, call: Call) -> None:
         hard = call.hard is not None and call.deadline == call.hard
-        waited = self._timeouts.call_max if hard else call.timeout
+        waited = max(self._timeouts.call_max or 0.0, call.timeout or 0.0) if hard else call.timeout
         problem = timed_out(
             waited or 0.0,
             "(progress or not)" if hard else "",
@@ -355,7 +374,9 @@ class Connection:
                     _log.debug("%s < %s %s", self.label, printable(method), size(len(line)))
                 if method == methods.PROGRESS:
                     self._progress(params)
-                elif method != methods.CANCELLED:  # no request of theirs runs here (CAN-04)
+                elif method == methods.CANCELLED:
+                    self._unasked(params)
+                else:
                     self._owner.noticed(method, params)
             case Ask():
                 self._asked(event)
@@ -363,6 +384,15 @@ class Connection:
                 self._noisy(part, hint)
             case Answer():
                 raise AssertionError("answers are settled where they arrive")
+
+    def rest(self, line: bytes) -> None:
+        """See :class:`~mcpclient.transports.base.Sink`."""
+        # Whole, it counts like any other. Half an answer is none: that the server died of it says
+        # more than that its JSON is broken.
+        if any(isinstance(event, Broken) for event in self.session.receive(line)):
+            self._noisy(line, "the end of it is missing")
+        else:
+            self.frame(line)
 
     def oversize(self, spill: Oversize) -> None:
         """See :class:`~mcpclient.transports.base.Sink`."""
@@ -376,8 +406,9 @@ class Connection:
         if id is not None and self.inflight.settle(id, "refuse", Broken(id, problem)):
             return
         self._keep_noise(problem.encode())
-        if len(self.inflight) == 1 and b'"method"' not in spill.head:
-            # Nobody else can be meant.
+        start = spill.head.lstrip()[:1]
+        if len(self.inflight) == 1 and start in (b"{", b"[") and b'"method"' not in spill.head:
+            # A message, and nobody else can be meant.
             for call in self.inflight:
                 self.inflight.settle(call.id, "refuse", Broken(call.id, problem))
 
@@ -412,7 +443,32 @@ class Connection:
         facts: Any = {"method": method, "server": self.server, "maybe_done": maybe_done}
         if self._closing:
             return CallCancelled("the server was stopped", **facts)
-        return ServerDied(self.exit, self.transport.stderr_tail(), **facts)
+        tail = self.transport.stderr_tail()
+        return ServerDied(self.exit, tail, reason=self.reason, **facts)
+
+    def hold(self) -> None:
+        """Let no call time out: a person is being asked, and the server waits for the answer."""
+        if self._holds == 0:
+            self._held_since = time.monotonic()
+        self._holds += 1
+
+    def release(self) -> None:
+        """End a :meth:`hold`: all calls get the time back."""
+        self._holds -= 1
+        if self._holds or self.over:
+            return
+        now = time.monotonic()
+        for call in self.inflight:
+            if call.deadline is None or call.timeout is None:
+                continue
+            # One that was made meanwhile, or moved on meanwhile, lost less.
+            lost = now - max(self._held_since, call.deadline - call.timeout)
+            call.deadline += lost
+            if call.hard is not None:
+                call.hard += lost
+        if self._sweeper is not None:
+            self._sweeper.cancel()
+        self._sweep()
 
     # -- beside the answers ----------------------------------------------------------------
 
@@ -431,16 +487,7 @@ class Connection:
         if isinstance(told.progress, int | float):
             total = told.total if isinstance(told.total, int | float) else None
             message = told.message if isinstance(told.message, str) else None
-            self._tell(call.on_progress, told.progress, total, message)
-
-    def _tell(self, handler: Progress, *facts: Any) -> None:
-        try:
-            answer = handler(*facts)
-        except Exception:  # the user's code; the reader must live on
-            _log.exception("%s ! a progress handler raised", self.label)
-            return
-        if hasattr(answer, "__await__"):
-            self.loop.job(lambda: _finish(answer), f"progress of {self.label}")
+            call.on_progress(told.progress, total, message)
 
     def _asked(self, ask: Ask) -> None:
         self.counts.asks += 1
@@ -468,7 +515,7 @@ class Connection:
             )
         elif ask.method == methods.PING:
             self.send(self.session.answer(ask, {}))
-        else:
+        elif not self._owner.asked(self, ask):
             self.send(
                 self.session.refuse(
                     ask,
@@ -482,6 +529,12 @@ class Connection:
             _log.exception("%s ! a line could not be handled", self.label)
         except Exception:  # it may have been a handler of the log that raised
             pass
+
+    def _unasked(self, params: Raw) -> None:
+        try:
+            self._owner.unasked(payload.decode(params, _Cancelled).id)
+        except RemoteProtocolError:
+            return  # malformed ones are ignored (CAN-04)
 
     def _unmatched(self, id: int, line: bytes) -> None:
         if not self.session.issued(id):
@@ -500,7 +553,7 @@ class Connection:
                 sample(line),
             )
         self._keep_noise(line, hint)
-        if hint.startswith("LSP framing"):
+        if hint == LSP and self.session.state != "open":
             # Nothing readable will ever come: say so now instead of at the time-out (B25).
             for call in self.inflight:
                 self.inflight.settle(call.id, "refuse", Broken(call.id, hint))
@@ -512,6 +565,10 @@ class Connection:
             self._noise += text[:room] + b"\n"
 
 
+class _Cancelled(Struct, gc=False, rename={"id": "requestId"}):
+    id: Any = None
+
+
 class _Progress(Struct, gc=False, rename={"token": "progressToken"}):
     token: Any = None
     progress: Any = None
@@ -519,5 +576,45 @@ class _Progress(Struct, gc=False, rename={"token": "progressToken"}):
     message: Any = None
 
 
-async def _finish(answer: Awaitable[Any]) -> None:
-    await answer
+class _Teller:
+    """Tells one handler of progress. An async one is told again when it is done with the last."""
+
+    __slots__ = ("_handler", "_label", "_loop", "_untold")
+
+    def __init__(self, handler: Progress, loop: Loop, label: str) -> None:
+        self._handler = handler
+        self._loop = loop
+        self._label = label
+        self._untold: deque[tuple[Any, ...]] | None = None
+
+    def __call__(self, *facts: Any) -> None:
+        if self._untold is not None:
+            self._untold.append(facts)
+        elif (answer := self._told(facts)) is not None:
+            self._untold = deque(maxlen=_UNTOLD)
+            self._loop.job(lambda: self._go_on(answer), f"progress of {self._label}")
+
+    async def _go_on(self, answer: Awaitable[Any] | None) -> None:
+        untold = self._untold
+        assert untold is not None
+        while True:
+            try:
+                if answer is not None:
+                    await answer
+            except Exception:  # the user's code; the next progress is told all the same
+                self._faulted()
+            if not untold:
+                break
+            answer = self._told(untold.popleft())
+        self._untold = None
+
+    def _told(self, facts: tuple[Any, ...]) -> Awaitable[Any] | None:
+        try:
+            answer: Awaitable[Any] | None = self._handler(*facts)
+        except Exception:  # the user's code; the reader must live on
+            self._faulted()
+            return None
+        return answer if hasattr(answer, "__await__") else None
+
+    def _faulted(self) -> None:
+        _log.exception("%s ! a progress handler raised", self._label)

@@ -118,7 +118,7 @@ class _Attempt:
         with anyio.CancelScope(deadline=self._deadline) as scope:
             transport = await dialer._connect()
         if scope.cancelled_caught:
-            raise self._too_slow("the process did not start")
+            raise self._too_slow("the process did not start", None)
         connection = Connection(
             Session(dialer._identity),
             transport,
@@ -136,9 +136,7 @@ class _Attempt:
             with anyio.CancelScope(deadline=self._deadline) as scope:
                 await Opening(connection, era, dialer._timeouts.probe).run()
             if scope.cancelled_caught:
-                raise self._too_slow(
-                    "the server did not open", connection.aside(), transport.stderr_tail()
-                )
+                raise self._too_slow("the server did not open", connection)
         except BaseException:
             try:
                 await connection.close()
@@ -149,10 +147,12 @@ class _Attempt:
             raise
         return connection
 
-    def _too_slow(self, problem: str, aside: str = "", stderr_tail: str = "") -> OpeningFailed:
+    def _too_slow(self, problem: str, connection: Connection | None) -> OpeningFailed:
         command = f"; its command is {self._dialer._command!r}" if self._dialer._command else ""
+        aside = connection.aside() if connection is not None else ""
         return OpeningFailed(
             f"{problem} within {seconds(self._limit or 0.0)} (Timeouts.open{command}){aside}",
             server=self._dialer._server,
-            stderr_tail=stderr_tail,
+            stderr_tail=connection.transport.stderr_tail() if connection is not None else "",
+            noise=connection.noise() if connection is not None else "",
         )

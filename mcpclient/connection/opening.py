@@ -161,11 +161,15 @@ class Opening:
     def _died(self, outcome: Any) -> OpeningFailed:
         connection = self._connection
         if isinstance(outcome, ServerDied | Answer | Refusal | Broken):
+            how = str(connection.exit)
+            if connection.reason:
+                how += f": {connection.reason}"
             return OpeningFailed(
-                f"the server ended while it was opened ({connection.exit}){connection.aside()}",
+                f"the server ended while it was opened ({how}){connection.aside()}",
                 server=connection.server,
                 exit=connection.exit,
                 stderr_tail=connection.transport.stderr_tail(),
+                noise=connection.noise(),
             )
         return self._failed(f"the server was closed while it was opened ({outcome})")
 
@@ -174,6 +178,7 @@ class Opening:
             f"{problem}{self._connection.aside()}",
             server=self._connection.server,
             stderr_tail=self._connection.transport.stderr_tail(),
+            noise=self._connection.noise(),
             final=final,
         )
 

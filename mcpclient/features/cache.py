@@ -1,4 +1,4 @@
-"""Reads that are kept, bounded by number and bytes. Knows keys and time, never a server's life.
+"""Results that are kept, bounded by number and bytes. Knows keys and time, never a server's life.
 
 https://modelcontextprotocol.io/specification/2026-07-28/server/utilities/caching
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol
 
 from msgspec import Struct
 
@@ -16,20 +16,28 @@ if TYPE_CHECKING:
 
     from cachetools import LRUCache
 
-    from mcpclient.protocol.types import ResourceResult
 
-Key = tuple[str, str]
-"""A server's name and a resource's URI, both exactly as written."""
+Key = tuple[str, ...]
+"""A server's name and, as written, a resource's URI, or a list's method and one of its cursors."""
+
+
+class Kept(Protocol):
+    """What is kept: any result that knows its size."""
+
+    @property
+    def size(self) -> int:
+        """How many bytes of JSON it has."""
 
 
 class CacheStats(Struct, kw_only=True):
     """What the cache did and holds.
 
     Attributes:
-        hits: Reads answered from the cache.
+        hits: Reads and pages of lists answered from the cache.
         misses: Reads that went to a server.
         joins: Reads that shared the request of another one.
         evictions: Entries dropped because the cache was full.
+        stale: Results past their time, given since the server did not answer.
         entries: How many reads it holds.
         bytes: How many bytes of JSON they are.
     """
@@ -38,12 +46,13 @@ class CacheStats(Struct, kw_only=True):
     misses: int = 0
     joins: int = 0
     evictions: int = 0
+    stale: int = 0
     entries: int = 0
     bytes: int = 0
 
 
 class _Entry(Struct, gc=False):
-    result: ResourceResult
+    result: Any
     stale_at: float
 
 
@@ -51,7 +60,11 @@ class ReadCache:
     """Results by server and URI, the least recently used dropped first."""
 
     def __init__(
-        self, entries: int, size: int, clock: Callable[[], float] = time.monotonic
+        self,
+        entries: int,
+        size: int,
+        clock: Callable[[], float] = time.monotonic,
+        grace: float = 0.0,
     ) -> None:
         """Make an empty cache.
 
@@ -59,26 +72,42 @@ class ReadCache:
             entries: How many reads it holds at most.
             size: How many bytes of JSON it holds at most; a larger result is not kept.
             clock: Tells the time in seconds.
+            grace: For how many seconds a stale result is still remembered, for :meth:`stale`.
         """
         self._most = entries
         self._size = size
         self._clock = clock
+        self._grace = grace
+        self._epochs: dict[str, int] = {}
         self._kept: LRUCache[Key, _Entry] | None = None
         self._stats = CacheStats()
 
-    def get(self, key: Key) -> ResourceResult | None:
+    def get(self, key: Key) -> Any:
         """Return a fresh result and count a hit, or None."""
         kept = self._kept
         entry = kept.get(key) if kept is not None else None
         if entry is None:
             return None
-        if self._clock() >= entry.stale_at:
-            self.drop(key)
+        if (late := self._clock() - entry.stale_at) >= 0:
+            if late >= self._grace:
+                self.drop(key)
             return None
         self._stats.hits += 1
         return entry.result
 
-    def put(self, key: Key, result: ResourceResult, lifetime: float) -> None:
+    def stale(self, key: Key) -> Any:
+        """Return a result that is still remembered, fresh or not, or None."""
+        entry = self._kept.get(key) if self._kept is not None else None
+        if entry is None or self._clock() - entry.stale_at >= self._grace:
+            return None
+        self._stats.stale += 1
+        return entry.result
+
+    def epoch(self, server: str) -> int:
+        """Return a number that changes whenever something of a server is invalidated."""
+        return self._epochs.get(server, 0)
+
+    def put(self, key: Key, result: Kept, lifetime: float) -> None:
         """Keep a result for so many seconds; 0 keeps nothing."""
         if lifetime <= 0 or result.size > self._size:
             return
@@ -100,8 +129,9 @@ class ReadCache:
         if self._kept is not None:
             self._kept.pop(key, None)
 
-    def drop_where(self, doomed: Callable[[Key], bool]) -> None:
-        """Forget all results whose key says so."""
+    def drop_where(self, doomed: Callable[[Key], bool], server: str = "") -> None:
+        """Forget all results whose key says so; they are a server's, if it is named."""
+        self._epochs[server] = self.epoch(server) + 1
         for key in [key for key in self._kept or () if doomed(key)]:
             self.drop(key)
 

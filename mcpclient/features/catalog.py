@@ -10,14 +10,18 @@ from __future__ import annotations
 
 import logging
 import time
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
-from mcpclient.ground.errors import ReplyError
+from msgspec import Struct
+
+from mcpclient.ground.errors import CallTimedOut, ReplyError, timed_out
 from mcpclient.protocol import methods
-from mcpclient.protocol.types import Item, Prompt, Resource, ResourceTemplate, Tool, page
+from mcpclient.protocol.types import Item, Page, Prompt, Resource, ResourceTemplate, Tool, page
 
 if TYPE_CHECKING:
     from mcpclient.connection.caller import Caller, Timeout
+    from mcpclient.connection.connection import Connection
+    from mcpclient.features.resources import Reader
 
 I = TypeVar("I", bound=Item)  # noqa: E741 - an item
 
@@ -26,12 +30,19 @@ _log = logging.getLogger("mcpclient")
 _KEY = {Tool: "name", Prompt: "name", Resource: "uri", ResourceTemplate: "uri_template"}
 
 
+class _Shelved(Struct, Generic[I]):
+    page: Page[I]
+    size: int
+
+
 async def listed(
     caller: Caller,
     method: str,
     kind: type[I],
     timeout: Timeout,
     pages: int,
+    shelf: Reader | None = None,
+    cache: str = "use",
 ) -> list[I]:
     """Return all items of a list; empty if the server does not offer any of the kind.
 
@@ -41,6 +52,8 @@ async def listed(
         kind: What it lists.
         timeout: For the whole list, all pages together.
         pages: How many pages to ask for at the most.
+        shelf: Where pages are kept as long as the server says they are good, or None.
+        cache: ``use``, ``refresh`` or ``bypass``.
     """
     connection, left = await caller.line(timeout, method)
     terms = connection.session.terms
@@ -59,11 +72,16 @@ async def listed(
         if connection.over:
             # Between two pages; no cursor outlives its session (PAG-05).
             raise connection.lost(method, maybe_done=True)
-        left = None if end is None else max(end - time.monotonic(), 0.001)
-        try:
-            result = await connection.request(
-                method, None if cursor is None else {"cursor": cursor}, left
+        left = None if end is None else end - time.monotonic()
+        if left is not None and left <= 0:
+            # Each page may come in time and the list be without end all the same.
+            raise CallTimedOut(
+                timed_out(caller.limit(timeout) or 0.0, "for all pages of the list"),
+                method=method,
+                server=caller.name,
             )
+        try:
+            part = await _page(connection, method, kind, cursor, left, shelf, cache)
         except ReplyError as problem:
             if problem.code == methods.METHOD_NOT_FOUND and cursor is None:
                 return []
@@ -75,7 +93,6 @@ async def listed(
                 cursor = None
                 continue
             raise
-        part = page(result, kind)
         for why in part.skipped:
             _log.warning("%s ! an item of %s was left out: %s", caller.name, method, why)
         for item in part.items:
@@ -90,3 +107,39 @@ async def listed(
     else:
         _log.warning("%s ! %s has over %d pages (Limits.pages)", caller.name, method, pages)
     return list(found.values())
+
+
+async def _page(
+    connection: Connection,
+    method: str,
+    kind: type[I],
+    cursor: str | None,
+    timeout: float | None,
+    shelf: Reader | None,
+    use: str,
+) -> Page[I]:
+    """Return one page, from the shelf if it is there; pages expire one by one (CACHE-12)."""
+    # "" is a cursor, so the first page needs a name that is none.
+    key = (connection.server, method, "first" if cursor is None else f"at {cursor}")
+    if shelf is not None and use == "use":
+        kept: _Shelved[I] | None = shelf.cache.get(key)
+        if kept is not None:
+            await connection.loop.checkpoint()
+            return kept.page
+    epoch = shelf.cache.epoch(connection.server) if shelf is not None else 0
+    try:
+        result = await connection.request(
+            method, None if cursor is None else {"cursor": cursor}, timeout
+        )
+    except CallTimedOut:
+        old: _Shelved[I] | None = shelf.cache.stale(key) if shelf is not None else None
+        if old is not None:
+            return old.page
+        raise
+    part = page(result, kind)
+    # A notice that came meanwhile makes it old before it is kept.
+    if shelf is not None and use != "bypass" and epoch == shelf.cache.epoch(connection.server):
+        lifetime = connection.session.era.lifetime(result)
+        shelved = _Shelved(part, len(memoryview(result)))
+        shelf.cache.put(key, shelved, shelf.lists_ttl if lifetime is None else lifetime)
+    return part

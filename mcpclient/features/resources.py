@@ -9,14 +9,17 @@ https://modelcontextprotocol.io/specification/2026-07-28/server/resources
 
 from __future__ import annotations
 
+import math
 import time
 from typing import TYPE_CHECKING, Any
 
-from mcpclient.ground.errors import CallTimedOut, McpClientError, timed_out
-from mcpclient.protocol.methods import RESOURCES_READ
+from mcpclient.ground.errors import CallTimedOut, InputRefused, McpClientError, timed_out
+from mcpclient.protocol.methods import CHANGED_BY, RESOURCES_CHANGED, RESOURCES_READ
 from mcpclient.protocol.types import ResourceResult
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from mcpclient.connection.caller import Caller, Timeout
     from mcpclient.connection.connection import Connection, Progress
     from mcpclient.connection.inflight import Call
@@ -24,6 +27,12 @@ if TYPE_CHECKING:
     from mcpclient.loops.base import Waiter
 
 USES = ("use", "refresh", "bypass")
+
+
+def check_use(cache: str) -> None:
+    """Raise ValueError unless a word says how to use the cache."""
+    if cache not in USES:
+        raise ValueError(f"cache must be one of {', '.join(USES)}, not {cache!r}")
 
 
 class _Read:
@@ -40,15 +49,18 @@ class _Read:
 class Reader:
     """The reads of all servers of one manager."""
 
-    def __init__(self, cache: ReadCache, default_ttl: float) -> None:
+    def __init__(self, cache: ReadCache, default_ttl: float | None = None) -> None:
         """Read through a cache.
 
         Args:
             cache: Where results are kept.
-            default_ttl: How long a result is kept for which the era knows no time, in seconds.
+            default_ttl: How long a result is kept for which the era knows no time, in seconds;
+                None: reads until they are invalidated, lists not at all, since a server need not
+                tell that they changed.
         """
         self.cache = cache
-        self._default_ttl = default_ttl
+        self._default_ttl = math.inf if default_ttl is None else default_ttl
+        self.lists_ttl = 0.0 if default_ttl is None else default_ttl
         self._reads: dict[Key, _Read] = {}
 
     async def read(
@@ -60,8 +72,7 @@ class Reader:
         on_progress: Progress | None,
     ) -> ResourceResult:
         """Return the contents of a resource."""
-        if cache not in USES:
-            raise ValueError(f"cache must be one of {', '.join(USES)}, not {cache!r}")
+        check_use(cache)
         key = (caller.name, uri)
         if cache == "bypass" or on_progress is not None:
             # Progress belongs to one request of one caller.
@@ -74,8 +85,18 @@ class Reader:
         if kept is not None:
             # Not at once: a loop over cached reads must let others run.
             await connection.loop.checkpoint()
-            return kept
-        return await self._shared(connection, key, left)
+            return kept  # type: ignore[no-any-return]  # of a read
+        try:
+            return await self._shared(connection, key, left)
+        except CallTimedOut:
+            if (old := self.cache.stale(key)) is not None:
+                return old  # type: ignore[no-any-return]  # of a read
+            raise
+        except InputRefused as needed:
+            # From here on each reader goes its own way; nothing of it is kept (MRTR-15).
+            return ResourceResult(
+                await caller.resume(RESOURCES_READ, {"uri": uri}, timeout, needed)
+            )
 
     def invalidate(self, server: str, uri: str) -> None:
         """Forget what is kept of a resource, and keep nothing of a read under way."""
@@ -87,21 +108,34 @@ class Reader:
         below = uri.rstrip("/") + "/"
 
         def doomed(key: Key) -> bool:
-            name, known = key
-            return name == server and (
+            if len(key) != 2 or key[0] != server:
+                return False
+            known = key[1]
+            return (
                 known == uri or known.startswith(below) or uri.startswith(known.rstrip("/") + "/")
             )
 
-        self._forget(doomed)
+        self._forget(server, doomed)
+
+    def list_changed(self, server: str, notice: str) -> None:
+        """Forget the lists that a notice tells of; with that of the resources, all reads too."""
+        changed = CHANGED_BY.get(notice, ())
+        self._forget(
+            server,
+            lambda key: (
+                key[0] == server
+                and (notice == RESOURCES_CHANGED if len(key) == 2 else key[1] in changed)
+            ),
+        )
 
     def forget(self, server: str) -> None:
-        """Forget all of a server: its list changed, or its process ended."""
-        self._forget(lambda key: key[0] == server)
+        """Forget all of a server: its process ended, or it was removed."""
+        self._forget(server, lambda key: key[0] == server)
 
-    def _forget(self, doomed: Any) -> None:
+    def _forget(self, server: str, doomed: Callable[[Key], bool]) -> None:
         for key in [key for key in self._reads if doomed(key)]:
             del self._reads[key]
-        self.cache.drop_where(doomed)
+        self.cache.drop_where(doomed, server)
 
     async def _shared(
         self,

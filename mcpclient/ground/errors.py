@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, Self
 from mcpclient.ground.text import printable, printable_lines, seconds
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from mcpclient.ground.exits import Exit
 
@@ -174,6 +174,7 @@ class ServerDied(CallLost):
     Attributes:
         exit: How it ended.
         stderr_tail: The last of what it wrote to stderr.
+        reason: Why it was ended, if it was: it closed its stdout, say. Else an empty string.
     """
 
     def __init__(
@@ -181,18 +182,21 @@ class ServerDied(CallLost):
         exit: Exit,
         stderr_tail: str = "",
         *,
+        reason: str = "",
         method: str = "",
         server: str = "",
         maybe_done: bool = True,
     ) -> None:
+        how = f"{exit}: {reason}" if reason else str(exit)
         super().__init__(
-            f"the server died ({exit}){last_words(stderr_tail)}",
+            f"the server died ({how}){last_words(stderr_tail)}",
             method=method,
             server=server,
             maybe_done=maybe_done,
         )
         self.exit = exit
         self.stderr_tail = stderr_tail
+        self.reason = reason
 
 
 class ServerUnavailable(McpClientError):
@@ -218,12 +222,16 @@ class SpawnFailed(ServerUnavailable):
     Attributes:
         command: The command that was tried.
         hint: What to do about it.
+        final: Whether trying again would end the same way; not so if the machine was too full.
     """
 
-    def __init__(self, problem: str, *, command: str, hint: str, server: str = "") -> None:
+    def __init__(
+        self, problem: str, *, command: str, hint: str, server: str = "", final: bool = True
+    ) -> None:
         super().__init__(problem, server=server)
         self.command = command
         self.hint = hint
+        self.final = final
 
     def _text(self) -> str:
         named = f' (server "{self.server}")' if self.server else ""
@@ -236,6 +244,7 @@ class OpeningFailed(ServerUnavailable):
     Attributes:
         exit: How the process ended, if it did.
         stderr_tail: The last of what it wrote to stderr.
+        noise: A sample of what stood on its stdout and was no message.
         final: Whether trying again would end the same way (no common version, refused).
     """
 
@@ -246,11 +255,13 @@ class OpeningFailed(ServerUnavailable):
         server: str = "",
         exit: Exit | None = None,
         stderr_tail: str = "",
+        noise: str = "",
         final: bool = False,
     ) -> None:
         super().__init__(problem, server=server)
         self.exit = exit
         self.stderr_tail = stderr_tail
+        self.noise = noise
         self.final = final
 
     def _text(self) -> str:
@@ -273,25 +284,51 @@ class RestartsExhausted(ServerUnavailable):
 
 
 class InputRefused(McpClientError):
-    """The server needs an answer from this side that no handler gives; the call ended.
+    """The server needs an answer from this side that it does not get; the call ended.
+
+    A host may answer by itself: send the same request again with two more params,
+    ``inputResponses`` (an answer by each key of ``requests``) and ``requestState`` (``state``, if
+    there is one).
 
     Attributes:
         method: The method whose result asked.
         server: The server's name.
-        asks: The methods asked for, such as ``elicitation/create``.
+        requests: What it asks, each a mapping with ``method`` and ``params``, by its key.
+        state: What to give back as it is, JSON as received, or None.
+        reason: Why it gets no answer, or an empty string if nothing answers such.
     """
 
-    def __init__(self, method: str, asks: Sequence[str], *, server: str = "") -> None:
-        super().__init__(method, *asks)
+    def __init__(
+        self,
+        method: str,
+        requests: Mapping[str, Any],
+        state: Any = None,
+        *,
+        server: str = "",
+        reason: str = "",
+    ) -> None:
+        super().__init__(method, reason)
         self.method = method
-        self.asks = tuple(asks)
+        self.requests = dict(requests)
+        self.state = state
         self.server = server
+        self.reason = reason
+
+    @property
+    def asks(self) -> tuple[str, ...]:
+        """The methods asked for, such as ``elicitation/create``."""
+        return tuple(str(request.get("method")) for request in self.requests.values())
+
+    def because(self, reason: str) -> InputRefused:
+        """Return the same refusal with a reason."""
+        return InputRefused(
+            self.method, self.requests, self.state, server=self.server, reason=reason
+        )
 
     def _text(self) -> str:
         wanted = ", ".join(printable(ask) for ask in self.asks) or "another round"
-        return (
-            f"{self.method}{_at(self.server)}: the server asks for {wanted}, which nothing answers"
-        )
+        reason = printable(self.reason) or "nothing here answers that"
+        return f"{self.method}{_at(self.server)}: the server asks for {wanted}; {reason}"
 
 
 class UseAfterClose(McpClientError):

@@ -12,6 +12,7 @@ class Timeouts(Struct, frozen=True, kw_only=True, gc=False):
         open: From the spawn of the process until the server is up.
         probe: How long ``server/discover`` may stay unanswered before ``initialize`` is tried.
         call: A call that names no ``timeout`` of its own, waiting for the server included.
+        ask: How long a handler may take to answer what a server asks: a person may be asked.
         call_max: The hard end of a call whose progress notices keep extending its time-out.
         write: How long a message may wait for a server that does not read its stdin.
         eof: From closing the server's stdin to SIGTERM.
@@ -23,6 +24,7 @@ class Timeouts(Struct, frozen=True, kw_only=True, gc=False):
     open: float | None = 30.0
     probe: float = 5.0
     call: float | None = 60.0
+    ask: float | None = 600.0
     call_max: float | None = 600.0
     write: float = 10.0
     eof: float = 2.0
@@ -47,6 +49,8 @@ class Limits(Struct, frozen=True, kw_only=True, gc=False):
         outbox: How many bytes may wait for a server that does not read.
         retired: How many ids of abandoned calls are remembered, to drop their late answers.
         noise: How much of what is no message on stdout is kept as a sample.
+        asks: How many requests of a server are answered at the same time; more are refused.
+        rounds: How often one call may ask for another round.
         pages: How many pages one list may have.
         log: How long a server's stderr file or wire log may grow before it is begun anew; the
             one before is kept beside it.
@@ -61,6 +65,8 @@ class Limits(Struct, frozen=True, kw_only=True, gc=False):
     outbox: int | None = 64 * 1024 * 1024
     retired: int = 1000
     noise: int = 2048
+    asks: int = 16
+    rounds: int = 10
     pages: int = 1000
     log: int = 8 * 1024 * 1024
     incidents: int = 20

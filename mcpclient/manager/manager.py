@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from mcpclient import loops
 from mcpclient.connection.dialing import Dialer
+from mcpclient.features.asks import Asks
 from mcpclient.features.cache import ReadCache
 from mcpclient.features.notifications import Handlers, TickReport, Token, tick
 from mcpclient.features.resources import Reader
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from types import TracebackType
 
+    from mcpclient.features.asks import Roots
     from mcpclient.loops.base import Loop, Stop
     from mcpclient.supervision.incidents import Incident
     from mcpclient.transports.base import Transport
@@ -63,9 +65,13 @@ class Manager:
         self,
         servers: Mapping[str, Any] | None = None,
         *,
+        roots: Roots | None = None,
+        on_sample: Callable[[Server, Any], Any] | None = None,
+        on_elicit: Callable[[Server, Any], Any] | None = None,
         dispatch: str = "auto",
         limits: Limits = Limits(),  # noqa: B008 - frozen
         cache_ttl: float | None = None,
+        stale_if_error: float | None = None,
         client_name: str = "mcpclient",
         client_version: str = VERSION,
     ) -> None:
@@ -75,12 +81,23 @@ class Manager:
             servers: By name: a :class:`ServerSpec`, an argv list, or a mapping as in a
                 configuration file (``command``, ``args``, ``env``, ``cwd`` and the fields of
                 :class:`ServerSpec`).
+            roots: What of the file system servers may work in, if they ask: paths or ``file:``
+                URIs, or a function of the server that returns them, plain or async.
+            on_sample: Asks a model for a server: called with ``(server, params)`` of
+                ``sampling/createMessage``, returns its result; plain or async.
+            on_elicit: Asks a person for a server: called with ``(server, params)`` of
+                ``elicitation/create``, returns ``{"action": "accept", "content": …}`` or the action
+                ``decline`` or ``cancel``; plain or async. Defaults of the form are filled in,
+                and what does not fit it is not sent. What has no handler is not offered to
+                servers.
             dispatch: ``auto`` delivers notifications by itself; ``manual`` waits for
                 :meth:`tick`.
             limits: ``cache_entries`` and ``cache_bytes`` bound the cache; the others are each
                 server's own (``ServerSpec.limits``).
-            cache_ttl: For how many seconds a read is kept where the server's era names no time;
-                None: until the server announces a change, or ends.
+            cache_ttl: For how many seconds results are kept where the server's era names no time.
+                None: reads until the server announces a change or ends, lists not at all.
+            stale_if_error: For how many seconds past its time a result is still given if the
+                server does not answer in time; None: never.
             client_name: Who we say we are, to the servers.
             client_version: In which version.
 
@@ -92,9 +109,12 @@ class Manager:
             raise ValueError(f'dispatch must be "auto" or "manual", not {dispatch!r}')
         self._specs = _specs_of(servers or {})
         self._dispatch = dispatch
-        self._identity = Identity(client_name, client_version)
-        self.cache = ReadCache(limits.cache_entries, limits.cache_bytes)
-        self._reader = Reader(self.cache, float("inf") if cache_ttl is None else cache_ttl)
+        self._asks = Asks(roots, on_sample, on_elicit)
+        self._identity = Identity(client_name, client_version, self._asks.offers)
+        self.cache = ReadCache(
+            limits.cache_entries, limits.cache_bytes, grace=stale_if_error or 0.0
+        )
+        self._reader = Reader(self.cache, cache_ttl)
         self._handlers = Handlers()
         self._servers: dict[str, Server] = {}
         self._pumps: dict[Server, Stop] = {}
@@ -209,7 +229,6 @@ class Manager:
         del self._servers[name]
         # Its notifications are dropped; a handler that runs, and may be the caller, goes on.
         server.retire()
-        self._reader.forget(name)
         await server.stop()
 
     async def reload(self, servers: Mapping[str, Any] | str | os.PathLike[str]) -> Reload:
@@ -267,7 +286,10 @@ class Manager:
         Returns:
             What :meth:`off_notification` takes. The same handler twice is called twice.
         """
-        return self._handlers.add(method, handler)
+        token = self._handlers.add(method, handler)
+        for server in self._servers.values():
+            server.want_lists()
+        return token
 
     def on_state(self, handler: Callable[[Server, str], Any]) -> Token:
         """Call a function with ``(server, state)`` whenever a server's state changes.
@@ -289,6 +311,7 @@ class Manager:
         if self._handlers.remove(token):
             for server in self._servers.values():
                 server.inbox.drop(token.method)
+                server.want_lists()
 
     def tick(self, max_items: int | None = None, budget: float | None = None) -> TickReport:
         """Deliver the notifications that wait, in the order of arrival, on this very stack.
@@ -360,6 +383,7 @@ class Manager:
             reader=self._reader,
             handlers=self._handlers,
             announce=self._announce,
+            asks=self._asks,
         )
         if spec.start == "eager":
             server.begin()

@@ -2,32 +2,37 @@
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET
 
 from mcpclient.connection.pulse import Pulse
 from mcpclient.features.calm import Calm
+from mcpclient.features.desk import Desk
+from mcpclient.features.loglevel import LogLevel
 from mcpclient.features.notifications import Inbox
-from mcpclient.ground.errors import RemoteProtocolError, ServerUnavailable
+from mcpclient.features.subscriptions import SUBSCRIPTION_KEY, Subscriptions
+from mcpclient.ground.errors import RemoteProtocolError
+from mcpclient.manager.calls import Calls, ImpatientCalls
 from mcpclient.manager.status import ServerStatus
 from mcpclient.manager.verbs import Verbs
 from mcpclient.protocol import methods, payload
 from mcpclient.supervision.supervisor import Supervisor
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Mapping
+    from collections.abc import Callable
 
     from msgspec import Raw
 
     from mcpclient.connection.caller import Timeout
-    from mcpclient.connection.connection import Connection, Progress
+    from mcpclient.connection.connection import Connection
+    from mcpclient.features.asks import Asks
     from mcpclient.features.notifications import Handlers
     from mcpclient.features.resources import Reader
     from mcpclient.loops.base import Loop, Stop
     from mcpclient.manager.spec import ServerSpec
     from mcpclient.protocol.eras import Terms
+    from mcpclient.protocol.events import Ask
     from mcpclient.supervision.incidents import Incident
     from mcpclient.supervision.supervisor import Dial
 
@@ -35,6 +40,11 @@ if TYPE_CHECKING:
 # What the manager's own news are called, among the servers' notifications.
 STATE = "mcpclient/state"
 INCIDENT = "mcpclient/incident"
+_LISTS = {
+    "tools": methods.TOOLS_CHANGED,
+    "prompts": methods.PROMPTS_CHANGED,
+    "resources": methods.RESOURCES_CHANGED,
+}
 # How often a server is looked at before it counts as idle.
 _LOOKS = 4
 
@@ -55,6 +65,7 @@ class Server(Verbs):
         reader: Reader,
         handlers: Handlers,
         announce: Callable[[Server], None],
+        asks: Asks,
     ) -> None:
         """Made by the manager; nothing starts yet.
 
@@ -66,11 +77,15 @@ class Server(Verbs):
             reader: The manager's reads.
             handlers: The manager's handlers of notifications.
             announce: Told when a notification waits for delivery.
+            asks: The manager's handlers of what servers ask.
         """
         self._supervisor = Supervisor(
             name, dialer, self, spec.restart, loop=loop, remembered=spec.limits.incidents
         )
-        super().__init__(_Caller(self._supervisor, spec.timeouts.call), reader, spec)
+        self._asks = asks
+        followed = Subscriptions(name, loop, spec.timeouts.call)
+        super().__init__(self._calls(spec), reader, followed, LogLevel(), spec)
+        self._desk = Desk(self, asks, spec.limits.asks, spec.timeouts.ask)
         self.inbox = Inbox(self, handlers, spec.limits.inbox)
         self._loop = loop
         self._handlers = handlers
@@ -80,6 +95,7 @@ class Server(Verbs):
         self._pulse: Pulse | None = None
         self._idle: Stop | None = None
         self._before = ServerStatus(name)
+        self.want_lists()
 
     # -- life ------------------------------------------------------------------------------
 
@@ -114,8 +130,8 @@ class Server(Verbs):
     @property
     def no_wait(self) -> Verbs:
         """The same verbs, but refused with ``ServerUnavailable`` at once unless it is up."""
-        caller = _Impatient(self._supervisor, self.spec.timeouts.call)
-        return Verbs(caller, self._reader, self.spec)
+        caller = ImpatientCalls(self, self._supervisor, self._asks, self.spec)
+        return Verbs(caller, self._reader, self._subscriptions, self._log_level, self.spec)
 
     # -- state -----------------------------------------------------------------------------
 
@@ -171,6 +187,9 @@ class Server(Verbs):
         incidents = self._supervisor.incidents
         return incidents[-1].stderr_tail if incidents else ""
 
+    def _calls(self, spec: ServerSpec) -> Calls:
+        return Calls(self, self._supervisor, self._asks, spec)
+
     @property
     def _terms(self) -> Terms | None:
         return self._last.session.terms if self._last is not None else None
@@ -194,7 +213,8 @@ class Server(Verbs):
         supervisor.halt()
         await supervisor.ended()
         supervisor.redirect(dialer, spec.restart)
-        self._settle(_Caller(supervisor, spec.timeouts.call), spec)
+        self._settle(self._calls(spec), spec)
+        self._desk = Desk(self, self._asks, spec.limits.asks, spec.timeouts.ask)
         self.inbox.limit = spec.limits.inbox
         if stopped or supervisor.retired:
             return  # a stop wins
@@ -204,9 +224,11 @@ class Server(Verbs):
             supervisor.rearm()
 
     def retire(self) -> None:
-        """Begin to stop the server for good; what waits for delivery is dropped."""
+        """Begin to stop the server for good; what it left in cache and inbox is dropped."""
         self._supervisor.retire()
+        self._reader.forget(self.name)
         self.inbox.clear()
+        self._subscriptions.close()
 
     def status(self) -> ServerStatus:
         """Return a snapshot of what it does and did, over all its lives."""
@@ -236,6 +258,8 @@ class Server(Verbs):
     def went_up(self, connection: Connection) -> None:
         """See :class:`~mcpclient.supervision.supervisor.Keeper`."""
         self._last = connection
+        self._log_level.went_up(connection, self.spec.timeouts.call)
+        self._subscriptions.went_up(connection)
         if self.spec.ping is not None:
             self._pulse = Pulse(connection, self.spec.ping, self.spec.ping_misses)
             self._pulse.start()
@@ -252,7 +276,10 @@ class Server(Verbs):
             self._idle.cancel()
         self._pulse = self._idle = None
         self._calm.flush()
-        self._reader.forget(self.name)
+        self._desk.clear()
+        self._subscriptions.went_down()
+        if not self._supervisor.retired:  # else the name, and the cache, may be another's by now
+            self._reader.forget(self.name)
 
     def moved(self, phase: str) -> None:
         """See :class:`~mcpclient.supervision.supervisor.Keeper`."""
@@ -264,15 +291,38 @@ class Server(Verbs):
 
     def noticed(self, method: str, params: Raw) -> None:
         """See :class:`~mcpclient.connection.connection.Owner`."""
+        if self._supervisor.retired:
+            return
+        if method == methods.ACKNOWLEDGED:
+            self._subscriptions.acknowledged(_mapping(params))
+            return
         # The cache first, then the handlers: one that reads again must not get the old text.
-        if method == methods.RESOURCE_UPDATED:
-            uri = _uri(params)
-            if uri is not None:
+        if method == methods.RESOURCE_UPDATED or method.endswith("/list_changed"):
+            told = _mapping(params)
+            if not self._subscriptions.belongs(_subscription(told)):
+                return  # of a stream that is not ours, or is no more
+            if method != methods.RESOURCE_UPDATED:
+                self._reader.list_changed(self.name, method)
+            elif isinstance(uri := told.get("uri"), str):
                 self._reader.updated(self.name, uri)
-        elif method == methods.RESOURCES_CHANGED:
-            self._reader.forget(self.name)
+                self._subscriptions.deliver(uri, told)
         if self._handlers.wants(method):
             self._calm.offer(method, params)
+
+    def asked(self, connection: Connection, ask: Ask) -> bool:
+        """See :class:`~mcpclient.connection.connection.Owner`."""
+        return self._desk.take(connection, ask)
+
+    def unasked(self, ask_id: object) -> None:
+        """See :class:`~mcpclient.connection.connection.Owner`."""
+        self._desk.withdraw(ask_id)
+        self._subscriptions.cancelled(ask_id)
+
+    def want_lists(self) -> None:
+        """Have the server tell of the lists whose changes somebody handles, if it must be told."""
+        self._subscriptions.want_lists(
+            frozenset(name for name, method in _LISTS.items() if self._handlers.wants(method))
+        )
 
     def _deliver(self, method: str, params: Any) -> None:
         if self.inbox.put(method, params):
@@ -293,81 +343,14 @@ class Server(Verbs):
         self._idle = self._loop.later(pause, look)
 
 
-class _Caller:
-    """Asks the present life of a server, waiting for it if it is not up."""
-
-    def __init__(self, supervisor: Supervisor, timeout: float | None) -> None:
-        self._supervisor = supervisor
-        self._timeout = timeout
-        self.name = supervisor.name
-
-    def limit(self, timeout: Timeout) -> float | None:
-        """See :class:`~mcpclient.connection.caller.Caller`."""
-        return self._timeout if timeout is UNSET else timeout
-
-    def request(
-        self,
-        method: str,
-        params: Mapping[str, Any] | None,
-        timeout: Timeout,
-        on_progress: Progress | None = None,
-    ) -> Coroutine[Any, Any, Raw]:
-        """See :class:`~mcpclient.connection.caller.Caller`."""
-        # No coroutine of its own where there is nothing to wait for.
-        connection = self._supervisor.connection
-        if connection is None or connection.over:
-            return self._late(method, params, timeout, on_progress)
-        if timeout is UNSET:
-            timeout = self._timeout
-        return connection.request(method, params, timeout, on_progress)
-
-    async def line(
-        self,
-        timeout: Timeout,
-        method: str,
-    ) -> tuple[Connection, float | None]:
-        """See :class:`~mcpclient.connection.caller.Caller`."""
-        limit = self.limit(timeout)
-        connection = self._supervisor.connection
-        if connection is not None and not connection.over:
-            return connection, limit
-        begun = time.monotonic()
-        connection = await self._supervisor.ready(limit, method)
-        return connection, None if limit is None else max(begun + limit - time.monotonic(), 0.001)
-
-    async def _late(
-        self,
-        method: str,
-        params: Mapping[str, Any] | None,
-        timeout: Timeout,
-        on_progress: Progress | None,
-    ) -> Raw:
-        connection, left = await self.line(timeout, method)
-        return await connection.request(method, params, left, on_progress)
-
-
-class _Impatient(_Caller):
-    """Asks the present life of a server, and refuses if there is none."""
-
-    async def line(
-        self,
-        timeout: Timeout,
-        method: str,
-    ) -> tuple[Connection, float | None]:
-        """See :class:`~mcpclient.connection.caller.Caller`."""
-        connection = self._supervisor.connection
-        if connection is None or connection.over:
-            raise self._supervisor.refusal() or ServerUnavailable(
-                f"it is not up but {self._supervisor.phase}; wait_ready() waits for it",
-                server=self.name,
-            )
-        return connection, self.limit(timeout)
-
-
-def _uri(params: Raw) -> str | None:
+def _mapping(params: Raw) -> dict[str, Any]:
     try:
         found = payload.value(params)
     except RemoteProtocolError:
-        return None
-    uri = found.get("uri") if isinstance(found, dict) else None
-    return uri if isinstance(uri, str) else None
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _subscription(params: dict[str, Any]) -> object:
+    meta = params.get("_meta")
+    return meta.get(SUBSCRIPTION_KEY) if isinstance(meta, dict) else None

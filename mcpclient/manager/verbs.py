@@ -21,10 +21,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec import UNSET
 
-from mcpclient.features import catalog, prompts, tools
+from mcpclient.features import catalog, completion, prompts, tools
+from mcpclient.features.following import Subscription
 from mcpclient.features.resend import once_more
+from mcpclient.features.resources import check_use
 from mcpclient.protocol import methods, payload
 from mcpclient.protocol.types import (
+    Completion,
     Item,
     Prompt,
     PromptResult,
@@ -40,7 +43,10 @@ if TYPE_CHECKING:
 
     from mcpclient.connection.caller import Caller, Timeout
     from mcpclient.connection.connection import Progress
+    from mcpclient.features.completion import Ref
+    from mcpclient.features.loglevel import LogLevel
     from mcpclient.features.resources import Reader
+    from mcpclient.features.subscriptions import Subscriptions
     from mcpclient.manager.spec import ServerSpec
 
 I = TypeVar("I", bound=Item)  # noqa: E741 - an item
@@ -53,8 +59,17 @@ class Verbs:
         spec: How the server is run.
     """
 
-    def __init__(self, caller: Caller, reader: Reader, spec: ServerSpec) -> None:
+    def __init__(
+        self,
+        caller: Caller,
+        reader: Reader,
+        subscriptions: Subscriptions,
+        log_level: LogLevel,
+        spec: ServerSpec,
+    ) -> None:
         self._reader = reader
+        self._subscriptions = subscriptions
+        self._log_level = log_level
         self._settle(caller, spec)
 
     def _settle(self, caller: Caller, spec: ServerSpec) -> None:
@@ -150,6 +165,18 @@ class Verbs:
         """Forget what is cached of a resource. A read under way is answered, but not kept."""
         self._reader.invalidate(self._caller.name, uri)
 
+    def subscribe(self, uri: str, *, timeout: Timeout = UNSET) -> Subscription:
+        """Follow a resource: ``async with server.subscribe(uri) as updates``, then iterate.
+
+        Entering waits until the server agreed, within ``timeout`` seconds; what the server then
+        says has changed is dropped from the cache first. The subscription lives on over restarts
+        of the server.
+
+        Raises:
+            LocalProtocolError: On entering: the server offers no subscription to this.
+        """
+        return Subscription(uri, self._caller, self._subscriptions, timeout, self.spec.limits.inbox)
+
     async def get_prompt(
         self,
         name: str,
@@ -172,50 +199,91 @@ class Verbs:
             )
         return await prompts.get(self._caller, name, arguments, timeout)
 
-    async def list_tools(
+    async def complete(
         self,
+        ref: Ref,
+        argument: str,
+        value: str,
         *,
+        context: Mapping[str, str] | None = None,
         timeout: Timeout = UNSET,
-    ) -> list[Tool]:
-        """List the tools, all pages; none if the server offers no tools.
+    ) -> Completion:
+        """Ask what an argument may be completed to; nothing if the server does not complete.
 
-        A list ends where a server repeats a cursor, or after ``Limits.pages`` pages; of items
-        with the same name the first counts. ``timeout`` is for all pages together.
+        Args:
+            ref: What has the argument: a :class:`Prompt` or :class:`ResourceTemplate` of a list,
+                a prompt's name, a template's URI, or the protocol's own mapping with ``type``.
+            argument: The argument's name.
+            value: What was typed so far.
+            context: The arguments that are chosen already, text by name. Left out where the
+                server's version of the protocol does not have it.
+            timeout: Seconds.
         """
-        return await self._list(methods.TOOLS_LIST, Tool, timeout)
-
-    async def list_resources(
-        self,
-        *,
-        timeout: Timeout = UNSET,
-    ) -> list[Resource]:
-        """List the resources, all pages. As :meth:`list_tools`."""
-        return await self._list(methods.RESOURCES_LIST, Resource, timeout)
-
-    async def list_resource_templates(
-        self,
-        *,
-        timeout: Timeout = UNSET,
-    ) -> list[ResourceTemplate]:
-        """List the resource templates, all pages. As :meth:`list_tools`."""
-        return await self._list(methods.TEMPLATES_LIST, ResourceTemplate, timeout)
-
-    async def list_prompts(
-        self,
-        *,
-        timeout: Timeout = UNSET,
-    ) -> list[Prompt]:
-        """List the prompts, all pages. As :meth:`list_tools`."""
-        return await self._list(methods.PROMPTS_LIST, Prompt, timeout)
-
-    async def _list(self, method: str, kind: type[I], timeout: Timeout) -> list[I]:
         if self._resend:
             return await once_more(
                 self._caller,
                 timeout,
-                lambda left: catalog.listed(self._caller, method, kind, left, self._pages),
+                lambda left: completion.complete(self._caller, ref, argument, value, context, left),
             )
-        return await catalog.listed(self._caller, method, kind, timeout, self._pages)
+        return await completion.complete(self._caller, ref, argument, value, context, timeout)
+
+    async def set_log_level(self, level: str | None, *, timeout: Timeout = UNSET) -> None:
+        """Have the server log from a level on, in this life and the later ones.
+
+        What it logs comes as ``notifications/message``; see :meth:`Manager.on_notification`.
+
+        Args:
+            level: ``debug``, ``info``, ``notice``, ``warning``, ``error``, ``critical``, ``alert``
+                or ``emergency``. None has a stateless server be silent; one of the handshake era
+                goes on as it does, but is not told again after a restart.
+            timeout: Seconds.
+
+        Raises:
+            LocalProtocolError: There is no such level, or the server did not declare ``logging``.
+        """
+        await self._log_level.set(self._caller, level, timeout)
+
+    async def list_tools(self, *, cache: str = "use", timeout: Timeout = UNSET) -> list[Tool]:
+        """List the tools, all pages; none if the server offers no tools.
+
+        A list ends where a server repeats a cursor, or after ``Limits.pages`` pages; of items
+        with the same name the first counts. Pages are kept as long as the server says, or for
+        the manager's ``cache_ttl``, unless it tells of a change.
+
+        Args:
+            cache: ``use``, ``refresh`` or ``bypass``, as for :meth:`read_resource`.
+            timeout: Seconds, for all pages together.
+        """
+        return await self._list(methods.TOOLS_LIST, Tool, cache, timeout)
+
+    async def list_resources(
+        self, *, cache: str = "use", timeout: Timeout = UNSET
+    ) -> list[Resource]:
+        """List the resources, all pages. As :meth:`list_tools`."""
+        return await self._list(methods.RESOURCES_LIST, Resource, cache, timeout)
+
+    async def list_resource_templates(
+        self, *, cache: str = "use", timeout: Timeout = UNSET
+    ) -> list[ResourceTemplate]:
+        """List the resource templates, all pages. As :meth:`list_tools`."""
+        return await self._list(methods.TEMPLATES_LIST, ResourceTemplate, cache, timeout)
+
+    async def list_prompts(self, *, cache: str = "use", timeout: Timeout = UNSET) -> list[Prompt]:
+        """List the prompts, all pages. As :meth:`list_tools`."""
+        return await self._list(methods.PROMPTS_LIST, Prompt, cache, timeout)
+
+    async def _list(self, method: str, kind: type[I], cache: str, timeout: Timeout) -> list[I]:
+        check_use(cache)
+        shelf = self._reader
+        if self._resend:
+            return await once_more(
+                self._caller,
+                timeout,
+                lambda left: catalog.listed(
+                    self._caller, method, kind, left, self._pages, shelf, cache
+                ),
+            )
+        return await catalog.listed(self._caller, method, kind, timeout, self._pages, shelf, cache)
 
     async def request(
         self,

@@ -116,7 +116,6 @@ Content = KnownContent | UnknownContent
 
 T = TypeVar("T")
 _decode_known = msgspec.json.Decoder(list[KnownContent]).decode
-_decode_parts = msgspec.json.Decoder(list[Raw]).decode
 _BROKEN = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
@@ -127,8 +126,8 @@ def blocks(content: Raw) -> list[Content]:
     except _BROKEN:
         pass
     try:
-        parts = _decode_parts(content)
-    except _BROKEN:
+        parts = payload.decode(content, list[Raw])
+    except RemoteProtocolError:
         return []
     return [block(part) for part in parts]
 

@@ -19,16 +19,33 @@ TEMPLATES_LIST = "resources/templates/list"
 RESOURCES_READ = "resources/read"
 PROMPTS_LIST = "prompts/list"
 PROMPTS_GET = "prompts/get"
+COMPLETE = "completion/complete"
+SET_LEVEL = "logging/setLevel"
 
+SUBSCRIBE = "resources/subscribe"
+UNSUBSCRIBE = "resources/unsubscribe"
+LISTEN = "subscriptions/listen"
+ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
+
+TOOLS_CHANGED = "notifications/tools/list_changed"
+PROMPTS_CHANGED = "notifications/prompts/list_changed"
 RESOURCES_CHANGED = "notifications/resources/list_changed"
 RESOURCE_UPDATED = "notifications/resources/updated"
 
-# What a server must have declared for a list to be worth asking for.
+# What a server must have declared for a list, or a completion, to be worth asking for.
 DECLARED_BY = {
     TOOLS_LIST: "tools",
     RESOURCES_LIST: "resources",
     TEMPLATES_LIST: "resources",
     PROMPTS_LIST: "prompts",
+    COMPLETE: "completions",
+}
+
+# Which lists a notice makes stale (CACHE-08).
+CHANGED_BY = {
+    TOOLS_CHANGED: (TOOLS_LIST,),
+    PROMPTS_CHANGED: (PROMPTS_LIST,),
+    RESOURCES_CHANGED: (RESOURCES_LIST, TEMPLATES_LIST),
 }
 
 # The only methods whose result may ask for another round (RES-03).

@@ -184,7 +184,40 @@ class PromptResult(Result):
         return f"PromptResult({self.text[:200]!r})"
 
 
-class Item(Struct, gc=False, rename="camel", kw_only=True):
+class _CompletionWire(Struct, gc=False):
+    completion: Any = None
+
+
+class Completion(Result):
+    """What an argument may be completed to.
+
+    Attributes:
+        values: The texts, as many as the server gave; the protocol allows it a hundred.
+        total: How many there are in all, or None if the server did not say.
+        has_more: Whether the server says that there are more than it gave.
+    """
+
+    __slots__ = ("has_more", "total", "values")
+
+    def __init__(self, data: Raw | bytes = b'{"completion":{"values":[]}}') -> None:
+        super().__init__(data)
+        # A result with parts missing is still worth what is there (CPL-01).
+        found = payload.decode(data, _CompletionWire, "the completion").completion
+        told: dict[str, Any] = found if isinstance(found, dict) else {}
+        values: Any = told.get("values")
+        listed = values if isinstance(values, list) else []
+        self.values: list[str] = [value for value in listed if isinstance(value, str)]
+        total: Any = told.get("total")
+        whole = type(total) is int or (isinstance(total, float) and total.is_integer())
+        self.total: int | None = int(total) if whole and total >= 0 else None
+        self.has_more: bool = told.get("hasMore") is True
+
+    def __repr__(self) -> str:
+        more = ", has_more=True" if self.has_more else ""
+        return f"Completion({self.values!r}, total={self.total}{more})"
+
+
+class Item(Struct, gc=False, rename="camel", kw_only=True, frozen=True):
     """Something a server lists. Made only from what the server sent."""
 
     _source: Raw = msgspec.field(default=_EMPTY, name="§source")
@@ -205,7 +238,7 @@ class Item(Struct, gc=False, rename="camel", kw_only=True):
             item = payload.decode(source, cls, "an item")
         except RemoteProtocolError:
             item = cls._without_odd_members(source)
-        item._source = source
+        msgspec.structs.force_setattr(item, "_source", source)
         return item
 
     @classmethod
@@ -231,7 +264,7 @@ class Item(Struct, gc=False, rename="camel", kw_only=True):
         return f"{type(self).__name__}({body})"
 
 
-class Tool(Item):
+class Tool(Item, kw_only=True, frozen=True):
     """A tool that a server offers."""
 
     name: str
@@ -263,7 +296,7 @@ class Tool(Item):
         return self.title or (hinted if isinstance(hinted, str) else "") or self.name
 
 
-class Resource(Item):
+class Resource(Item, kw_only=True, frozen=True):
     """A resource that a server offers. ``uri`` is text, exactly as the server wrote it."""
 
     uri: str
@@ -274,7 +307,7 @@ class Resource(Item):
     size: int | None = None
 
 
-class ResourceTemplate(Item):
+class ResourceTemplate(Item, kw_only=True, frozen=True):
     """A family of resources: ``uri_template`` is an RFC 6570 template."""
 
     uri_template: str
@@ -283,8 +316,29 @@ class ResourceTemplate(Item):
     description: str | None = None
     mime_type: str | None = None
 
+    @property
+    def variables(self) -> list[str]:
+        """The names that :meth:`expand` takes, in order. Raises as that does."""
+        from mcpclient.protocol import templates  # most programs never expand one
 
-class PromptArgument(Struct, gc=False):
+        return templates.variables(self.uri_template)
+
+    def expand(self, /, **variables: object) -> str:
+        """Return the URI of one resource of the family, for ``read_resource``.
+
+        Args:
+            variables: Text, numbers, booleans, or lists or mappings of these. Those left out, or
+                None, vanish from the URI.
+
+        Raises:
+            LocalProtocolError: The server's template is none, or a value cannot stand in it.
+        """
+        from mcpclient.protocol import templates
+
+        return templates.expand(self.uri_template, variables)
+
+
+class PromptArgument(Struct, gc=False, frozen=True):
     """An argument that a prompt takes; its value is always text."""
 
     name: str
@@ -293,7 +347,7 @@ class PromptArgument(Struct, gc=False):
     required: bool | None = None
 
 
-class Prompt(Item):
+class Prompt(Item, kw_only=True, frozen=True):
     """A prompt that a server offers."""
 
     name: str

@@ -22,6 +22,11 @@ def newest(ours: tuple[str, ...], theirs: Iterable[object]) -> str | None:
     return next((version for version in reversed(ours) if version in named), None)
 
 
+def since(first: str, version: str) -> bool:
+    """Return whether a version of the handshake era is this one or a later one."""
+    return version in HANDSHAKE and HANDSHAKE.index(version) >= HANDSHAKE.index(first)
+
+
 def check_era(era: str) -> str:
     """Return the setting if it names an era or a version we speak.
 

@@ -84,16 +84,14 @@ def decide(
         now: The time on the clock of the incidents.
         jitter: A number from -1 to 1, from chance.
     """
-    newest = history[-1]
-    clean = newest.phase == "up" and newest.exit is not None and newest.exit.clean
-    if clean and policy.when != "always":
+    if not _counts(policy, history[-1]):
         return Rest()
     if policy.when == "never":
         return GiveUp("it ended and is not to be restarted (RestartPolicy.when is 'never')")
     row = _row(policy, history)
     if row > policy.burst:
-        return GiveUp(f"it ended {row} times in a row")
-    recent = sum(1 for incident in history if now - incident.at <= policy.within)
+        return GiveUp(f"it ended {row} times in a row" if row > 1 else "it ended once")
+    recent = sum(_counts(policy, one) for one in history if now - one.at <= policy.within)
     if recent > policy.burst:
         return GiveUp(f"it ended {recent} times within {policy.within:g} s")
     # The exponent is bounded before the power is: 2 ** 5000 is no float.
@@ -101,11 +99,17 @@ def decide(
     return Restart(pause * (1 + policy.jitter * jitter))
 
 
+def _counts(policy: RestartPolicy, death: Incident) -> bool:
+    """Return whether a death is a failure: a good end is none, unless it is always to run."""
+    good = death.phase == "up" and death.exit is not None and death.exit.clean
+    return not good or policy.when == "always"
+
+
 def _row(policy: RestartPolicy, history: Sequence[Incident]) -> int:
     """Count the deaths since the last sustained uptime, the one that ended it included."""
     row = 0
     for incident in reversed(history):
-        row += 1
+        row += _counts(policy, incident)
         if incident.uptime >= policy.reset_after:
             break
     return row

@@ -228,6 +228,7 @@ class Supervisor:
                 # The loop ends and has cancelled everything: no time to be polite.
                 self._life.kill()
             self._scope = None
+            self.pid = None
             if self.phase == "stopping":
                 self._move("stopped")
             elif self._failure is not None and PHASE.allows(self.phase, "give_up"):
@@ -246,19 +247,31 @@ class Supervisor:
             if not isinstance(decision, Restart):
                 return
             await anyio.sleep(decision.delay)
+            if self.phase == "stopping":
+                return
             self.restarts += 1
             self._move("start")
 
     async def _live(self) -> None:
-        """Run one life from its start to its end, and leave the decision about the next."""
+        """Run one life from its start to its end, and leave the decision about the next.
+
+        A stop may come in the very turn of the loop in which something else ended an await: then
+        the cancellation only comes with the next one.
+        """
         try:
             connection = await self._dialer.dial(self.generation, self._keeper, self._spawned)
         except (SpawnFailed, OpeningFailed) as problem:
-            self._failed_to_open(problem)
+            if self.phase != "stopping":
+                self._failed_to_open(problem)
+            else:
+                self._decision = Rest()
             return
         self._life = connection
         self._up_since = time.monotonic()
         connection.on_over = self._went_down
+        if self.phase == "stopping":
+            self._decision = Rest()
+            return
         if connection.over:
             self._went_down()
             return
@@ -271,7 +284,8 @@ class Supervisor:
 
     def _spawned(self, pid: int | None) -> None:
         self.pid = pid
-        self._move("spawned")
+        if self.phase != "stopping":
+            self._move("spawned")
 
     def _failed_to_open(self, problem: SpawnFailed | OpeningFailed) -> None:
         self.pid = None
@@ -284,11 +298,13 @@ class Supervisor:
                 at=time.monotonic(),
                 phase=self.phase,
                 exit=opening.exit if opening else None,
-                problem=str(problem),
+                # Whoever shows an incident names the server and its last words itself.
+                problem=opening.problem if opening else str(problem),
                 stderr_tail=opening.stderr_tail if opening else "",
+                noise=opening.noise if opening else "",
             ),
             # A command that is not there, or a server that refuses us, will not change its mind.
-            final=problem if opening is None or opening.final else None,
+            final=problem if problem.final else None,
         )
 
     def _went_down(self) -> None:

@@ -16,6 +16,9 @@ class Sink(Protocol):
     def frame(self, line: bytes) -> None:
         """One frame arrived."""
 
+    def rest(self, line: bytes) -> None:
+        """This stood after the last line end when the peer was gone: a frame, or half of one."""
+
     def oversize(self, spill: Oversize) -> None:
         """A frame over the limit was skipped."""
 

@@ -117,6 +117,11 @@ class WireLog:
         self._note("<", line)
         self._to().frame(line)
 
+    def rest(self, line: bytes) -> None:
+        """See :class:`~mcpclient.transports.base.Sink`."""
+        self._note("<", line)
+        self._to().rest(line)
+
     def oversize(self, spill: Oversize) -> None:
         """See :class:`~mcpclient.transports.base.Sink`."""
         self._note("<", spill.head)

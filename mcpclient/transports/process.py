@@ -272,6 +272,7 @@ def _executable(command: Command, env: Mapping[str, str], cwd: str | None) -> st
 
 def _spawn_failed(command: Command, problem: Exception) -> SpawnFailed:
     name = command.argv[0]
+    final = True
     match problem:
         case FileNotFoundError():
             hint = "the program exists, but the interpreter its first line names does not"
@@ -281,7 +282,10 @@ def _spawn_failed(command: Command, problem: Exception) -> SpawnFailed:
             hint = "it is no program: add a first line that names its interpreter"
         case OSError():
             hint = "close what is not needed, or raise the limits of this user"
+            final = False  # the machine may have room for it again soon
         case _:
             hint = 'correct "command", "args" and "env": no part may hold a null character'
     text: Any = problem.strerror if isinstance(problem, OSError) and problem.strerror else problem
-    return SpawnFailed(f"{name!r} cannot be started: {text}", command=name, hint=hint)
+    return SpawnFailed(
+        f"{name!r} cannot be started: {text}", command=name, hint=hint, final=final
+    )

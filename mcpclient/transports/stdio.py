@@ -152,13 +152,23 @@ class StdioTransport:
                 (self._timeouts.term, signal.SIGKILL),
                 (_UNKILLABLE, None),
             ):
-                with anyio.move_on_after(patience):
-                    await self._over.wait()
+                if await self._ended_within(patience):
                     break
                 if step is not None:
                     self._child.signal(step)
         self._end(self._exit or Exit(), "the process does not end, not even by SIGKILL")
         return self._exit or Exit()
+
+    async def _ended_within(self, patience: float) -> bool:
+        """Wait for the end. Looks by itself too: without a start, and while trio ends its run,
+        no watch tells of it."""
+        until = anyio.current_time() + patience
+        while not self._over.is_set() and (left := until - anyio.current_time()) > 0:
+            with anyio.move_on_after(min(left, _LOOK)):
+                await self._over.wait()
+            if self._child.ended():
+                self._look()
+        return self._over.is_set()
 
     def destroy(self, reason: str) -> None:
         """See :class:`~mcpclient.transports.base.Transport`."""
@@ -256,7 +266,12 @@ class StdioTransport:
                 if name not in self._stops or not _readable(fd):
                     break
                 read()
-        self._feed(self._splitter.end())
+        for line in self._splitter.end():
+            assert self._sink is not None  # it read nothing before
+            if isinstance(line, bytes):
+                self._sink.rest(line)
+            else:
+                self._sink.oversize(line)
 
     def _end(self, exit: Exit, reason: str) -> None:
         if self._exit is not None:

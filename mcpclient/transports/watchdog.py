@@ -91,7 +91,10 @@ class Watchdog:
             self._start()
 
     def _start(self) -> None:
-        reading, self._fd = os.pipe()
+        try:
+            reading, self._fd = os.pipe()
+        except OSError:
+            return  # no descriptor is left; the next server tries again
         try:
             popen = subprocess.Popen(
                 [_SHELL, "-c", _SCRIPT],
@@ -111,7 +114,8 @@ class Watchdog:
             os.close(reading)
         self._pid = popen.pid
         popen.returncode = 0  # we reap it ourselves
-        os.write(self._fd, b"".join(b"+ %d\n" % target for target in self._targets))
+        with contextlib.suppress(OSError):  # if it is dead already, the next word finds that out
+            os.write(self._fd, b"".join(b"+ %d\n" % target for target in self._targets))
 
     def _end(self) -> None:
         pid, self._pid = self._pid, None

@@ -30,17 +30,59 @@ class Terms(Struct, frozen=True, kw_only=True):
     instructions: str | None = None
 
 
+# What a client may offer to answer, whatever an era calls it on the wire.
+ROOTS = "roots"
+SAMPLING = "sampling"
+ELICITATION = "elicitation"
+
+
 class Identity(Struct, frozen=True):
-    """Who we are and what we can do, as told to every server."""
+    """Who we are and what we answer, as told to every server.
+
+    Attributes:
+        name: Our name.
+        version: Our version.
+        offers: Of :data:`ROOTS`, :data:`SAMPLING`, :data:`ELICITATION`, what has a handler.
+    """
 
     name: str
     version: str
-    capabilities: dict[str, Any] = {}
+    offers: frozenset[str] = frozenset()
 
     @property
     def info(self) -> dict[str, Any]:
         """The ``clientInfo`` member."""
         return {"name": self.name, "version": self.version}
+
+
+class Wanted(Struct, frozen=True):
+    """What is to be told of by notifications.
+
+    Attributes:
+        uris: Resources.
+        lists: Of ``tools``, ``prompts``, ``resources``, those whose changes are of interest.
+    """
+
+    uris: frozenset[str] = frozenset()
+    lists: frozenset[str] = frozenset()
+
+
+class Each(Struct, frozen=True):
+    """A plan: one request for each resource.
+
+    Attributes:
+        requests: Methods and params, in order; each params has a ``uri``.
+        refused: Resources that cannot be followed, since the server does not offer it.
+    """
+
+    requests: list[tuple[str, dict[str, Any]]]
+    refused: list[str]
+
+
+class Listen(Struct, frozen=True):
+    """A plan: one long request for all of it, in place of the one before; None for none."""
+
+    params: dict[str, Any] | None
 
 
 class Era(Protocol):
@@ -75,6 +117,30 @@ class Era(Protocol):
 
     def lifetime(self, result: Raw) -> float | None:
         """Return for how many seconds a result stays fresh; None if the era does not say."""
+
+    def subscribing(
+        self, old: Wanted, new: Wanted, capabilities: Mapping[str, Any]
+    ) -> Each | Listen:
+        """Return how to get from what is active to what is wanted."""
+
+    @property
+    def declares_completions(self) -> bool:
+        """Whether a server that completes arguments says so in its capabilities."""
+
+    @property
+    def completes_in_context(self) -> bool:
+        """Whether a completion may be asked for with the arguments that are chosen already."""
+
+    def log_from(self, level: str | None, capabilities: Mapping[str, Any]) -> dict[str, Any] | None:
+        """Have the server log from a level on; None for no more than it logs by itself.
+
+        Returns:
+            The params of the ``logging/setLevel`` that tells it so, or None if there is nothing
+            to send: then later requests tell it.
+
+        Raises:
+            LocalProtocolError: It did not declare that it can be told.
+        """
 
     def cancel(self, id: int, reason: str) -> dict[str, Any]:
         """Return the params of the ``notifications/cancelled`` that gives a request up."""

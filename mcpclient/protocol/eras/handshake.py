@@ -9,10 +9,19 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Raw, Struct
 
-from mcpclient.ground.errors import RemoteProtocolError
+from mcpclient.ground.errors import LocalProtocolError, RemoteProtocolError
 from mcpclient.ground.text import printable
 from mcpclient.protocol import methods, payload, versions
-from mcpclient.protocol.eras import Identity, Refused, Terms
+from mcpclient.protocol.eras import (
+    ELICITATION,
+    ROOTS,
+    SAMPLING,
+    Each,
+    Identity,
+    Refused,
+    Terms,
+    Wanted,
+)
 from mcpclient.protocol.events import Answer, Broken, Refusal
 
 if TYPE_CHECKING:
@@ -43,6 +52,35 @@ class Handshake:
     def lifetime(self, result: Raw) -> float | None:
         """Return None: these servers tell by notices what is stale, never by time."""
         return None
+
+    def subscribing(self, old: Wanted, new: Wanted, capabilities: Mapping[str, Any]) -> Each:
+        """Return a request for each resource; list changes come unasked (SUB-16, RSC-06)."""
+        begun, ended = sorted(new.uris - old.uris), sorted(old.uris - new.uris)
+        if not as_mapping(capabilities.get("resources")).get("subscribe"):
+            return Each([], begun)
+        requests = [(methods.SUBSCRIBE, {"uri": uri}) for uri in begun]
+        return Each(requests + [(methods.UNSUBSCRIBE, {"uri": uri}) for uri in ended], [])
+
+    @property
+    def declares_completions(self) -> bool:
+        """Whether the capability exists; the method is older (CPL-03)."""
+        return versions.since("2025-03-26", self.version)
+
+    @property
+    def completes_in_context(self) -> bool:
+        """Whether ``context`` exists (LIFE-09)."""
+        return versions.since("2025-06-18", self.version)
+
+    def log_from(self, level: str | None, capabilities: Mapping[str, Any]) -> dict[str, Any] | None:
+        """Return the params of the request; nothing takes a level back (LOG-01)."""
+        if level is None:
+            return None
+        if "logging" not in capabilities:
+            raise LocalProtocolError(
+                'the server did not declare "logging", so it takes no level; '
+                "what it writes to stderr is in stderr_tail()"
+            )
+        return {"level": level}
 
     def cancel(self, id: int, reason: str) -> dict[str, Any]:
         """Return the params of the cancellation."""
@@ -79,9 +117,23 @@ def initialize(identity: Identity, version: str) -> dict[str, Any]:
     """Return the params of ``initialize``."""
     return {
         "protocolVersion": version,
-        "capabilities": identity.capabilities,
+        "capabilities": _capabilities(identity.offers, version),
         "clientInfo": identity.info,
     }
+
+
+def _capabilities(offers: frozenset[str], version: str) -> dict[str, Any]:
+    """Return what is offered, in the words of the version that is offered (LIFE-09, LIFE-13)."""
+    place = versions.HANDSHAKE.index(version)
+    found: dict[str, Any] = {}
+    if ROOTS in offers:
+        found[ROOTS] = {"listChanged": True}
+    if SAMPLING in offers:
+        found[SAMPLING] = {}
+    if ELICITATION in offers and place >= versions.HANDSHAKE.index("2025-06-18"):
+        modes = place >= versions.HANDSHAKE.index("2025-11-25")
+        found[ELICITATION] = {"form": {}, "url": {}} if modes else {}
+    return found
 
 
 def judge(outcome: Answer | Refusal | Broken, offered: str, *, insist: bool) -> Verdict:

@@ -12,6 +12,7 @@ from msgspec import Raw, Struct
 from mcpclient.ground.errors import InputRefused, RemoteProtocolError
 from mcpclient.ground.text import printable
 from mcpclient.protocol import methods, payload
+from mcpclient.protocol.eras import ELICITATION, ROOTS, SAMPLING, Listen, Wanted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,12 +23,20 @@ VERSION_KEY = "io.modelcontextprotocol/protocolVersion"
 CLIENT_KEY = "io.modelcontextprotocol/clientInfo"
 CAPABILITIES_KEY = "io.modelcontextprotocol/clientCapabilities"
 SERVER_KEY = "io.modelcontextprotocol/serverInfo"
+LEVEL_KEY = "io.modelcontextprotocol/logLevel"
+
+_OFFERS: dict[str, dict[str, Any]] = {
+    ROOTS: {},
+    SAMPLING: {},
+    ELICITATION: {"form": {}, "url": {}},
+}
 _MOST = 10**15  # milliseconds: for ever
 
 
 class _Kind(Struct, gc=False, rename="camel"):
     result_type: Any = "complete"
     input_requests: Raw = Raw(b"")
+    request_state: Raw = Raw(b"")
 
 
 class _Hints(Struct, gc=False, rename="camel"):
@@ -40,14 +49,17 @@ class Stateless:
     name = "stateless"
     server_may_ask = False
     pings = False
+    declares_completions = True
+    completes_in_context = True
 
     def __init__(self, version: str, identity: Identity) -> None:
         self.version = version
-        self._meta = {
+        self._own: dict[str, Any] = {
             VERSION_KEY: version,
             CLIENT_KEY: identity.info,
-            CAPABILITIES_KEY: identity.capabilities,
+            CAPABILITIES_KEY: {offer: _OFFERS[offer] for offer in sorted(identity.offers)},
         }
+        self._meta = self._own
 
     def stamp(self, params: Mapping[str, Any] | None, token: int | None) -> Any:
         """Return the params with version, identity and capabilities in ``_meta`` (META-01)."""
@@ -55,7 +67,8 @@ class Stateless:
         if params is None:
             params = {}
         elif params.get("_meta"):
-            meta = {**params["_meta"], **meta}
+            # A request may ask for a level of its own; all else is ours to say.
+            meta = {**meta, **params["_meta"], **self._own}
         if token is not None:
             meta = {**meta, "progressToken": token}
         return {**params, "_meta": meta}
@@ -66,7 +79,7 @@ class Stateless:
         if kind.result_type == "complete":
             return result
         if kind.result_type == "input_required" and method in methods.MAY_ASK_BACK:
-            raise InputRefused(method, _asked(kind.input_requests))
+            raise _asked(method, kind)
         shown = printable(str(kind.result_type), 100)
         raise RemoteProtocolError(f"the result of {method} is of the unknown kind {shown!r}")
 
@@ -76,13 +89,34 @@ class Stateless:
         # By exact type: True is an odd value. An integer may be too large for a float.
         return min(ttl, _MOST) / 1000 if type(ttl) in (int, float) and ttl > 0 else 0.0
 
+    def subscribing(self, old: Wanted, new: Wanted, capabilities: Mapping[str, Any]) -> Listen:
+        """Return one request for all that the server says it can tell of (SUB-01, SUB-13)."""
+        told: dict[str, Any] = {}
+        for name in sorted(new.lists):
+            declared = capabilities.get(name)
+            if isinstance(declared, dict) and declared.get("listChanged"):
+                told[f"{name}ListChanged"] = True
+        if new.uris:
+            # Asked for even if not declared: what is not acknowledged is refused then.
+            told["resourceSubscriptions"] = sorted(new.uris)
+        return Listen({"notifications": told} if told else None)
+
+    def log_from(self, level: str | None, capabilities: Mapping[str, Any]) -> None:
+        """Put the level into each later request; without one a server must be silent (LOG-02)."""
+        self._meta = self._own if level is None else {**self._own, LEVEL_KEY: level}
+
     def cancel(self, id: int, reason: str) -> dict[str, Any]:
         """Return the params of the cancellation."""
         return {"requestId": id, "reason": reason}
 
 
-def _asked(requests: Raw) -> list[str]:
-    found = payload.value(requests)
-    if not isinstance(found, dict):
-        return []
-    return [str(request.get("method")) for request in found.values() if isinstance(request, dict)]
+def _asked(method: str, kind: _Kind) -> InputRefused:
+    found = payload.value(kind.input_requests)
+    if found is None:
+        found = {}
+    if not isinstance(found, dict) or not all(isinstance(one, dict) for one in found.values()):
+        raise RemoteProtocolError(f"the result of {method} asks in a shape that nobody can answer")
+    if not found and not kind.request_state:
+        # Nothing to answer and nothing to give back: the next round would be this one (MRTR-14).
+        raise RemoteProtocolError(f"the result of {method} wants another round for no reason")
+    return InputRefused(method, found, kind.request_state or None)

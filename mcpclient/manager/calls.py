@@ -1,0 +1,147 @@
+"""Asks one server, whichever life it is in: the :class:`Caller` that features speak to."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+from msgspec import UNSET
+
+from mcpclient.features import rounds
+from mcpclient.ground.errors import ServerUnavailable
+from mcpclient.protocol import methods
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine, Mapping
+
+    from msgspec import Raw
+
+    from mcpclient.connection.caller import Timeout
+    from mcpclient.connection.connection import Connection, Progress
+    from mcpclient.features.asks import Asks
+    from mcpclient.ground.errors import InputRefused
+    from mcpclient.manager.spec import ServerSpec
+    from mcpclient.supervision.supervisor import Supervisor
+
+
+class Calls:
+    """Asks the present life of a server, waiting for it if it is not up."""
+
+    def __init__(
+        self, server: object, supervisor: Supervisor, asks: Asks, spec: ServerSpec
+    ) -> None:
+        self._server = server
+        self._supervisor = supervisor
+        self._asks = asks if asks.offers else None
+        self._timeout = spec.timeouts.call
+        self._rounds = spec.limits.rounds
+        self.name = supervisor.name
+
+    def limit(self, timeout: Timeout) -> float | None:
+        """See :class:`~mcpclient.connection.caller.Caller`."""
+        return self._timeout if timeout is UNSET else timeout
+
+    def request(
+        self,
+        method: str,
+        params: Mapping[str, Any] | None,
+        timeout: Timeout,
+        on_progress: Progress | None = None,
+    ) -> Coroutine[Any, Any, Raw]:
+        """See :class:`~mcpclient.connection.caller.Caller`."""
+        # No coroutine of its own where there is nothing to wait for.
+        if self._asks is not None and method in methods.MAY_ASK_BACK:
+            return self._answering(method, params or {}, timeout, on_progress)
+        return self._once(method, params, timeout, on_progress)
+
+    def _once(
+        self,
+        method: str,
+        params: Mapping[str, Any] | None,
+        timeout: Timeout,
+        on_progress: Progress | None,
+    ) -> Coroutine[Any, Any, Raw]:
+        connection = self._supervisor.connection
+        if connection is None or connection.over:
+            return self._late(method, params, timeout, on_progress)
+        if timeout is UNSET:
+            timeout = self._timeout
+        return connection.request(method, params, timeout, on_progress)
+
+    async def line(
+        self,
+        timeout: Timeout,
+        method: str,
+    ) -> tuple[Connection, float | None]:
+        """See :class:`~mcpclient.connection.caller.Caller`."""
+        limit = self.limit(timeout)
+        connection = self._supervisor.connection
+        if connection is not None and not connection.over:
+            return connection, limit
+        begun = time.monotonic()
+        connection = await self._supervisor.ready(limit, method)
+        return connection, None if limit is None else max(begun + limit - time.monotonic(), 0.001)
+
+    async def _late(
+        self,
+        method: str,
+        params: Mapping[str, Any] | None,
+        timeout: Timeout,
+        on_progress: Progress | None,
+    ) -> Raw:
+        connection, left = await self.line(timeout, method)
+        return await connection.request(method, params, left, on_progress)
+
+    async def _answering(
+        self,
+        method: str,
+        params: Mapping[str, Any],
+        timeout: Timeout,
+        on_progress: Progress | None,
+    ) -> Raw:
+        """Make a call whose result may ask for another round."""
+        assert self._asks is not None
+        return await rounds.answered(
+            lambda params: self._once(method, params, timeout, on_progress),
+            params,
+            self._asks,
+            self._server,
+            self._rounds,
+        )
+
+    async def resume(
+        self,
+        method: str,
+        params: Mapping[str, Any],
+        timeout: Timeout,
+        needed: InputRefused,
+    ) -> Raw:
+        """See :class:`~mcpclient.connection.caller.Caller`."""
+        if self._asks is None:
+            raise needed
+        return await rounds.answered(
+            lambda params: self._once(method, params, timeout, None),
+            params,
+            self._asks,
+            self._server,
+            self._rounds,
+            needed,
+        )
+
+
+class ImpatientCalls(Calls):
+    """Asks the present life of a server, and refuses if there is none."""
+
+    async def line(
+        self,
+        timeout: Timeout,
+        method: str,
+    ) -> tuple[Connection, float | None]:
+        """See :class:`~mcpclient.connection.caller.Caller`."""
+        connection = self._supervisor.connection
+        if connection is None or connection.over:
+            raise self._supervisor.refusal() or ServerUnavailable(
+                f"it is not up but {self._supervisor.phase}; wait_ready() waits for it",
+                server=self.name,
+            )
+        return connection, self.limit(timeout)

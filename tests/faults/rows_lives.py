@@ -1,0 +1,529 @@
+"""Rows of the matrix: servers that cannot be started, do not open, or end when they should not."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import time
+from pathlib import Path
+
+import anyio
+
+from mcpclient import (
+    OpeningFailed,
+    RestartPolicy,
+    RestartsExhausted,
+    ServerDied,
+    ServerSpec,
+    SpawnFailed,
+    Timeouts,
+)
+from tests.conftest import QUICK, SERVERS, alive, eventually
+from tests.faults.matrix import (
+    IMPATIENT,
+    Fault,
+    Scene,
+    call,
+    echoes,
+    killed,
+    opening,
+    sinner,
+    stopping,
+)
+
+ONCE = RestartPolicy(when="never")
+
+
+def without_path(command: str) -> ServerSpec:
+    return ServerSpec(command, ["server"], env={"PATH": "/nowhere"}, restart=QUICK)
+
+
+def not_executable(folder: Path) -> ServerSpec:
+    (folder / "server.py").write_text("print('hello')\n")
+    return ServerSpec(str(folder / "server.py"), restart=QUICK)
+
+
+def no_program(folder: Path) -> ServerSpec:
+    (folder / "server").write_text("neither a program nor a script\n")
+    (folder / "server").chmod(0o755)
+    return ServerSpec(str(folder / "server"), restart=QUICK)
+
+
+def no_interpreter(folder: Path) -> ServerSpec:
+    (folder / "server").write_text("#!/no/such/interpreter\n")
+    (folder / "server").chmod(0o755)
+    return ServerSpec(str(folder / "server"), restart=QUICK)
+
+
+async def gone_before_the_call(scene: Scene) -> None:
+    with contextlib.suppress(RestartsExhausted):  # it may be up for a moment
+        await scene.server.start()
+    await eventually(lambda: scene.server.incidents)
+    await scene.call("echo", text="hello")
+
+
+async def killed_while_opening(scene: Scene) -> None:
+    server = scene.server
+    async with anyio.create_task_group() as group:
+        group.start_soon(server.start)
+        await eventually(lambda: server.state == "opening")
+        assert server.pid is not None
+        os.kill(server.pid, signal.SIGKILL)
+
+
+async def killed_again_and_again(scene: Scene) -> None:
+    for life in range(1, 7):
+        await scene.server.wait_ready()
+        assert scene.server.status().restarts == life - 1
+        os.kill(await scene.pid(), signal.SIGKILL)
+        await eventually(lambda life=life: len(scene.server.incidents) == life)
+    await scene.call("echo", text="once more")
+
+
+async def killed_after_its_answer(scene: Scene) -> str:
+    """The answer is in the pipe, the process dead, and only then does the host get to read."""
+    pid = await scene.pid()
+    mark = scene.tmp_path / "answered"
+    text = ""
+
+    async def ask() -> None:
+        nonlocal text
+        text = await scene.call(seconds=0.1, mark=str(mark))
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(ask)
+        await eventually(lambda: scene.server.status().in_flight == 1)
+        # Nothing else runs on the loop from here on: what the server writes stays in the pipe.
+        while not mark.exists():
+            time.sleep(0.005)
+        os.kill(pid, signal.SIGKILL)
+        while alive(pid):
+            time.sleep(0.005)
+    return text
+
+
+async def leader_dies(scene: Scene) -> None:
+    """The server exits by itself and leaves a grandchild that holds its pipes."""
+    grandchild = int(await scene.call("pid"))
+    scene.notes["grandchild"] = grandchild
+    assert alive(grandchild)
+    await scene.call("exit")
+
+
+async def leader_is_killed(scene: Scene) -> None:
+    scene.notes["grandchild"] = int(await scene.call("pid"))
+    await killed()(scene)
+
+
+async def grandchild_is_gone(scene: Scene) -> None:
+    await eventually(lambda: not alive(scene.notes["grandchild"]))
+
+
+async def grandchild_lives(scene: Scene) -> None:
+    # It left the group on purpose, as daemons do; ending it is up to the test.
+    pid = scene.notes["grandchild"]
+    assert alive(pid)
+    os.kill(pid, signal.SIGKILL)
+    await eventually(lambda: not alive(pid))
+
+
+async def stopping_with_grandchild(scene: Scene) -> None:
+    grandchild = int(await scene.call("pid"))
+    await stopping(scene)
+    await eventually(lambda: not alive(grandchild))
+
+
+async def stopped_by_a_signal_and_then_by_us(scene: Scene) -> None:
+    os.kill(await scene.pid(), signal.SIGSTOP)
+    await stopping(scene)
+
+
+async def cancelled(scene: Scene) -> str:
+    """Give one call up, of which the server dies; another one is in flight."""
+    other: list[object] = []
+
+    async def ask() -> None:
+        try:
+            await scene.call("sin")
+        except ServerDied as problem:
+            other.append(problem.exit.code)
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(ask)
+        await eventually(lambda: scene.server.status().in_flight == 1)
+        with anyio.move_on_after(0.05):
+            await scene.call("sin")
+    assert other == [1]
+    return await scene.call("echo", text="alive")
+
+
+LIVES = [
+    # -- no process
+    Fault(
+        name="its command is not on PATH",
+        server=without_path("no-such-server"),
+        act=opening,
+        error=SpawnFailed,
+        says=("'no-such-server' was not found on PATH", 'server "sinner"', "give the full path"),
+        after="failed",
+        incident="was not found on PATH",
+    ),
+    Fault(
+        name="npx is missing",
+        server=without_path("npx"),
+        act=opening,
+        error=SpawnFailed,
+        says=("'npx' was not found on PATH", "install Node.js or give the full path"),
+        after="failed",
+        incident="was not found on PATH",
+    ),
+    Fault(
+        name="uvx is missing",
+        server=without_path("uvx"),
+        act=opening,
+        error=SpawnFailed,
+        says=("'uvx' was not found on PATH", "install uv or give the full path"),
+        after="failed",
+        incident="was not found on PATH",
+    ),
+    Fault(
+        name="docker is missing",
+        server=without_path("docker"),
+        act=opening,
+        error=SpawnFailed,
+        says=("'docker' was not found on PATH", "install Docker or give the full path"),
+        after="failed",
+        incident="was not found on PATH",
+    ),
+    Fault(
+        name="its file is not executable",
+        server=not_executable,
+        act=opening,
+        error=SpawnFailed,
+        says=("is not executable", "chmod +x it, or run it with its interpreter"),
+        after="failed",
+        incident="is not executable",
+    ),
+    Fault(
+        name="its file is no program",
+        server=no_program,
+        act=opening,
+        error=SpawnFailed,
+        says=("Exec format error", "add a first line that names its interpreter"),
+        after="failed",
+        incident="Exec format error",
+    ),
+    Fault(
+        name="the interpreter its first line names is missing",
+        server=no_interpreter,
+        act=opening,
+        error=SpawnFailed,
+        says=("the interpreter its first line names does not",),
+        after="failed",
+        incident="cannot be started",
+    ),
+    Fault(
+        name="its working directory does not exist",
+        server=sinner("good_handshake", cwd="/no/such/place"),
+        act=opening,
+        error=SpawnFailed,
+        says=("the working directory '/no/such/place' does not exist", 'in "cwd"'),
+        after="failed",
+        incident="the working directory '/no/such/place' does not exist",
+        cases=("B106",),
+    ),
+    Fault(
+        name="its working directory is a file",
+        server=sinner("good_handshake", cwd=str(SERVERS / "README.md")),
+        act=opening,
+        error=SpawnFailed,
+        says=("README.md' is not a directory", 'in "cwd"'),
+        after="failed",
+        incident="is not a directory",
+        cases=("B106",),
+    ),
+    # -- no conversation
+    Fault(
+        name="it exits at once, every time",
+        server=sinner("exit_3"),
+        act=opening,
+        error=RestartsExhausted,
+        says=("it ended 6 times in a row", "exit code 3", "call start() to try again"),
+        after="failed",
+        life=6,
+        incident="ended while opening: the server ended while it was opened (exit code 3)",
+        deaths=6,
+    ),
+    Fault(
+        name="it exits when it is probed",
+        server=sinner("dies_on_probe"),
+        act=opening,
+    ),
+    Fault(
+        name="it refuses initialize",
+        server=sinner("fake", "init-error"),
+        act=opening,
+        error=OpeningFailed,
+        says=("refused initialize", "[-32603] the fake refuses to initialize"),
+        after="failed",
+        incident="[-32603] the fake refuses to initialize",
+    ),
+    Fault(
+        name="it wants a protocol version that nobody has",
+        server=sinner("version_2099"),
+        act=opening,
+        error=OpeningFailed,
+        says=("the server wants protocol version 2099-01-01", "offered was 2025-11-25"),
+        after="failed",
+        incident="2099-01-01",
+    ),
+    Fault(
+        name="it frames its messages as language servers do",
+        server=sinner("lsp_framing"),
+        act=opening,
+        error=OpeningFailed,
+        says=("LSP framing: the server writes Content-Length headers",),
+        after="failed",
+        incident="LSP framing",
+    ),
+    Fault(
+        name="it never answers the opening",
+        server=sinner("silent", restart=ONCE, timeouts=Timeouts(open=0.3, probe=0.1, eof=0.2)),
+        act=opening,
+        error=RestartsExhausted,
+        says=("did not open within 300 ms (Timeouts.open", "(stderr: "),
+        after="failed",
+        incident="did not open within 300 ms",
+    ),
+    Fault(
+        name="it closes its stdin before it reads",
+        server=sinner("no_stdin", restart=ONCE, timeouts=Timeouts(probe=0.3, eof=0.2)),
+        act=opening,
+        error=RestartsExhausted,
+        says=("the server closed its stdin (Broken pipe)", "stdin is not for me"),
+        after="failed",
+        incident="the server closed its stdin (Broken pipe)",
+        cases=("B115",),
+    ),
+    Fault(
+        name="it answers initialize and exits with 7",
+        server=sinner("fake", "crash-after-init", restart=ONCE),
+        act=gone_before_the_call,
+        error=RestartsExhausted,
+        says=("exit code 7", "RestartPolicy.when is 'never'"),
+        after="failed",
+        incident="exit code 7",
+        cases=("B88",),
+    ),
+    Fault(
+        name="it is killed while it opens",
+        server=sinner("slow_open", "0.2", era="handshake"),
+        act=killed_while_opening,
+        life=2,
+        incident="ended while opening: the server ended while it was opened (killed by SIGKILL)",
+        also=echoes,
+    ),
+    # -- deaths
+    Fault(
+        name="it exits with a code in a call",
+        server=sinner("dies_in_call", 3),
+        act=call(),
+        error=ServerDied,
+        says=(
+            'tools/call on "sinner": the server died (exit code 3)',
+            "(stderr: the database is gone)",
+            "the server may have carried it out",
+        ),
+        life=2,
+        incident="exit code 3 (stderr: the database is gone)",
+        also=echoes,
+        cases=("B91",),
+    ),
+    Fault(
+        name="it crashes in a call",
+        server=sinner("dies_in_call", "SIGSEGV"),
+        act=call(),
+        error=ServerDied,
+        says=("the server died (killed by SIGSEGV)", "the database is gone"),
+        life=2,
+        incident="killed by SIGSEGV",
+        also=echoes,
+        cases=("B91",),
+    ),
+    Fault(
+        name="it exits with 0 in a call",
+        server=sinner("dies_in_call", 0),
+        act=call(),
+        error=ServerDied,
+        says=("the server died (exit code 0)",),
+        after="idle",
+        incident="exit code 0",
+    ),
+    Fault(
+        name="it answers and exits with 0",
+        server=sinner("answers_and_exits"),
+        act=call(),
+        gives="sin",
+        after="idle",
+        incident="exit code 0",
+    ),
+    Fault(
+        name="it answers and crashes",
+        server=sinner("answers_and_exits", 5),
+        act=call(),
+        gives="sin",
+        life=2,
+        incident="exit code 5",
+        also=echoes,
+    ),
+    Fault(
+        name="it is killed between its answer and our reading it",
+        server=sinner("busy"),
+        act=killed_after_its_answer,
+        gives="sin",
+        life=2,
+        incident="killed by SIGKILL",
+    ),
+    Fault(
+        name="it dies in the middle of its answer",
+        server=sinner("half_a_line", 4),
+        act=call(),
+        error=ServerDied,
+        says=("the server died (exit code 4)", "may have carried it out"),
+        life=2,
+        incident="exit code 4",
+        also=echoes,
+    ),
+    Fault(
+        name="it is killed while idle",
+        server=sinner("good_handshake"),
+        act=killed(),
+        life=2,
+        incident="killed by SIGKILL",
+        also=echoes,
+        cases=("B95",),
+    ),
+    Fault(
+        name="it crashes again and again",
+        server=sinner("good_handshake"),
+        act=killed_again_and_again,
+        error=RestartsExhausted,
+        says=("it ended 6 times in a row", "killed by SIGKILL", "call start() to try again"),
+        after="failed",
+        life=6,
+        incident="life 6 ended after",
+        deaths=6,
+    ),
+    Fault(
+        name="it dies of a cancelled call",
+        server=sinner("dies_on_cancel"),
+        act=cancelled,
+        gives="alive",
+        life=2,
+        incident="exit code 1",
+        cases=("B145",),
+    ),
+    # -- deaf, mute, hung
+    Fault(
+        name="it closes its stdout",
+        server=sinner("stdout_closed"),
+        act=call(),
+        error=ServerDied,
+        says=("killed by SIGKILL", "the server closed its stdout"),
+        life=2,
+        incident="the server closed its stdout",
+        also=echoes,
+    ),
+    Fault(
+        name="it closes its stdin",
+        server=sinner("stdin_closed"),
+        act=lambda scene: deaf(scene),
+        error=ServerDied,
+        says=("killed by SIGKILL", "the server closed its stdin (Broken pipe)"),
+        life=2,
+        incident="the server closed its stdin (Broken pipe)",
+        also=echoes,
+    ),
+    Fault(
+        name="it hangs, and pings are wanted",
+        server=sinner("hangs", ping=0.1, ping_misses=2),
+        act=call(),
+        gives="sin",
+        life=2,
+        incident="it answered no ping for 200 ms",
+        also=echoes,
+        cases=("B92",),
+    ),
+    # -- ends that it resists
+    Fault(
+        name="it ignores the end of its stdin",
+        server=sinner("ignores_eof"),
+        act=stopping,
+        after="idle",
+        cases=("B79",),
+    ),
+    Fault(
+        name="it ignores the end of its stdin and SIGTERM",
+        server=sinner("ignores_eof_and_term"),
+        act=stopping,
+        after="idle",
+        cases=("B76",),
+    ),
+    Fault(
+        name="it spins after the end of its stdin and ignores SIGTERM",
+        server=sinner("spins"),
+        act=stopping,
+        after="idle",
+        cases=("B80",),
+    ),
+    Fault(
+        name="it was stopped by SIGSTOP and is to end",
+        server=sinner("good_handshake"),
+        act=stopped_by_a_signal_and_then_by_us,
+        after="idle",
+    ),
+    Fault(
+        name="it is stopped with a grandchild that holds its pipes",
+        server=sinner("grandchild"),
+        act=stopping_with_grandchild,
+        after="idle",
+        cases=("B71",),
+    ),
+    Fault(
+        name="it exits and leaves a grandchild that holds its pipes",
+        server=sinner("grandchild"),
+        act=leader_dies,
+        error=ServerDied,
+        says=("exit code 0",),
+        after="idle",
+        incident="exit code 0",
+        also=grandchild_is_gone,
+        cases=("B116",),
+    ),
+    Fault(
+        name="it is killed and leaves a grandchild in its group",
+        server=sinner("grandchild"),
+        act=leader_is_killed,
+        life=2,
+        incident="killed by SIGKILL",
+        also=grandchild_is_gone,
+        cases=("B73",),
+    ),
+    Fault(
+        name="it is killed and leaves a daemon that holds its pipes",
+        server=sinner("grandchild", "new-session", restart=ONCE),
+        act=leader_is_killed,
+        after="failed",
+        incident="killed by SIGKILL",
+        also=grandchild_lives,
+    ),
+]
+
+
+async def deaf(scene: Scene) -> None:
+    assert await scene.call("sin") == "deaf now"
+    await scene.call("echo", text="do you hear me?")
+
+
+assert IMPATIENT.eof < 1  # the rows above that wait for a ladder are quick
