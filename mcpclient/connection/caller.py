@@ -11,7 +11,8 @@ if TYPE_CHECKING:
 
     from msgspec import Raw
 
-    from mcpclient.connection.connection import Connection, Progress
+    from mcpclient.connection.connection import Connection
+    from mcpclient.connection.progress import Progress
     from mcpclient.ground.errors import InputRefused
 
 Timeout = float | None | UnsetType

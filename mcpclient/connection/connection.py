@@ -7,14 +7,15 @@ stands between. It does not know how many lives the server had, nor what becomes
 from __future__ import annotations
 
 import logging
-import time
-from collections import deque
 from typing import TYPE_CHECKING, Any, Protocol
 
 import anyio
 from msgspec import Raw, Struct
 
+from mcpclient.connection.deadlines import Deadlines
 from mcpclient.connection.inflight import Call, Inflight
+from mcpclient.connection.noise import Noise
+from mcpclient.connection.progress import Teller, heard
 from mcpclient.ground.errors import (
     CallCancelled,
     CallLost,
@@ -29,30 +30,25 @@ from mcpclient.ground.errors import (
     timed_out,
 )
 from mcpclient.ground.exits import Exit
-from mcpclient.ground.text import printable, sample, seconds, size
-from mcpclient.protocol import methods, payload
-from mcpclient.protocol.events import Answer, Ask, Broken, Event, Noise, Notice, Refusal
+from mcpclient.ground.text import printable, seconds, size
+from mcpclient.protocol import events, methods, payload
+from mcpclient.protocol.events import Answer, Ask, Broken, Event, Notice, Refusal
 from mcpclient.protocol.oddlines import LSP, salvage
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import Callable, Mapping
 
+    from mcpclient.connection.progress import Progress
     from mcpclient.ground.options import Limits, Timeouts
-    from mcpclient.loops.base import Loop, Stop
+    from mcpclient.loops.base import Loop
     from mcpclient.protocol.envelope import Outgoing
     from mcpclient.protocol.framing import Oversize
     from mcpclient.protocol.session import Session
     from mcpclient.transports.base import Transport
 
-    Progress = Callable[[float, float | None, str | None], Any]
-
 _log = logging.getLogger("mcpclient")
-# Deadlines nearer to each other than this are swept together.
-_SWEEP = 0.01
 # Requests of the server that came before its era was known, at most.
 _HELD = 16
-# Progress that waits for an async handler to be done with the last, per call; the newest counts.
-_UNTOLD = 100
 
 
 class Owner(Protocol):
@@ -72,14 +68,12 @@ class Counts(Struct):
     """What a connection met, as numbers.
 
     Attributes:
-        noise: Lines on stdout that were no message.
         oversize: Frames over the limit.
         asks: Requests from the server.
         ignored: Requests from the server that its era forbids, never answered.
         own: Requests of ours that no user made: openings and pings.
     """
 
-    noise: int = 0
     oversize: int = 0
     asks: int = 0
     ignored: int = 0
@@ -94,6 +88,8 @@ class Connection:
         transport: What carries it.
         inflight: The calls in flight.
         counts: What was met besides answers.
+        noise: What stood on stdout and was no message.
+        deadlines: When calls time out.
         server: The server's name.
         label: The name and generation, for the log.
         over: Whether it has ended.
@@ -125,12 +121,9 @@ class Connection:
         self._timeouts = timeouts
         self._limits = limits
         self._owner = owner
-        self._sweep_at = float("inf")
-        self._sweeper: Stop | None = None
-        self._noise = bytearray()
+        self.noise = Noise(self.label, limits.noise)
+        self.deadlines = Deadlines(loop, self.inflight, self._time_out)
         self._held: list[Ask] = []
-        self._holds = 0
-        self._held_since = 0.0
         self._closing = False
         self.over = False
         self.ended = anyio.Event()
@@ -202,17 +195,11 @@ class Connection:
             )
         id, item = self.session.request(method, params, progress=on_progress is not None)
         call = Call(id, method, item, waiter, watch)
+        moves = on_progress is not None
         if timeout is not None:
-            now = time.monotonic()
-            call.timeout = timeout
-            call.deadline = deadline = now + timeout
-            if on_progress is not None:
-                most = self._timeouts.call_max
-                call.hard = None if most is None else now + max(most, timeout)
-            if deadline < self._sweep_at:
-                self._sweep_later(deadline, now)
+            self.deadlines.watch(call, timeout, self._timeouts.call_max, moves=moves)
         if on_progress is not None:
-            call.on_progress = _Teller(on_progress, self.loop, self.label)
+            call.teller = Teller(on_progress, self.loop, self.label)
         self._file(call)
         return call
 
@@ -281,11 +268,7 @@ class Connection:
 
     def aside(self) -> str:
         """Return what the server said beside the protocol, as a suffix of an error's text."""
-        return odd_words(self.noise())
-
-    def noise(self) -> str:
-        """Return a sample of what stood on stdout and was no message."""
-        return bytes(self._noise).decode("utf-8", "replace").strip()
+        return odd_words(self.noise.text())
 
     async def close(self) -> Exit:
         """End the conversation and the transport. Calls in flight end as cancelled."""
@@ -309,26 +292,6 @@ class Connection:
         else:
             self.transport.send_soon(call.item)
 
-    # -- deadlines -------------------------------------------------------------------------
-
-    def _sweep_later(self, deadline: float, now: float) -> None:
-        if self._sweeper is not None:
-            self._sweeper.cancel()
-        self._sweep_at = max(deadline, now + _SWEEP)
-        self._sweeper = self.loop.later(self._sweep_at - now, self._sweep)
-
-    def _sweep(self) -> None:
-        self._sweeper = None
-        self._sweep_at = float("inf")
-        if self._holds:
-            return  # release() sweeps
-        now = time.monotonic()
-        for call in self.inflight.due(now):
-            self._time_out(call)
-        following = self.inflight.next_deadline()
-        if following is not None:
-            self._sweep_later(following, now)
-
     def _time_out(self, call: Call) -> None:
         hard = call.hard is not None and call.deadline == call.hard
         waited = max(self._timeouts.call_max or 0.0, call.timeout or 0.0) if hard else call.timeout
@@ -336,7 +299,7 @@ class Connection:
             waited or 0.0,
             "(progress or not)" if hard else "",
             self.transport.stderr_tail(),
-            self.noise(),
+            self.noise.text(),
         )
         self.abandon(
             call,
@@ -380,7 +343,7 @@ class Connection:
                     self._owner.noticed(method, params)
             case Ask():
                 self._asked(event)
-            case Noise(line=part, hint=hint):
+            case events.Noise(line=part, hint=hint):
                 self._noisy(part, hint)
             case Answer():
                 raise AssertionError("answers are settled where they arrive")
@@ -405,7 +368,7 @@ class Connection:
         id = salvage(spill.head, spill.tail)
         if id is not None and self.inflight.settle(id, "refuse", Broken(id, problem)):
             return
-        self._keep_noise(problem.encode())
+        self.noise.keep(problem.encode())
         start = spill.head.lstrip()[:1]
         if len(self.inflight) == 1 and start in (b"{", b"[") and b'"method"' not in spill.head:
             # A message, and nobody else can be meant.
@@ -430,8 +393,7 @@ class Connection:
         self.reason = reason
         self.ended.set()
         _log.info("%s x %s%s", self.label, exit, f", {reason}" if reason else "")
-        if self._sweeper is not None:
-            self._sweeper.cancel()
+        self.deadlines.stop()
         self.session.close()
         if self.on_over is not None:
             self.on_over()
@@ -446,48 +408,14 @@ class Connection:
         tail = self.transport.stderr_tail()
         return ServerDied(self.exit, tail, reason=self.reason, **facts)
 
-    def hold(self) -> None:
-        """Let no call time out: a person is being asked, and the server waits for the answer."""
-        if self._holds == 0:
-            self._held_since = time.monotonic()
-        self._holds += 1
-
-    def release(self) -> None:
-        """End a :meth:`hold`: all calls get the time back."""
-        self._holds -= 1
-        if self._holds or self.over:
-            return
-        now = time.monotonic()
-        for call in self.inflight:
-            if call.deadline is None or call.timeout is None:
-                continue
-            # One that was made meanwhile, or moved on meanwhile, lost less.
-            lost = now - max(self._held_since, call.deadline - call.timeout)
-            call.deadline += lost
-            if call.hard is not None:
-                call.hard += lost
-        if self._sweeper is not None:
-            self._sweeper.cancel()
-        self._sweep()
-
     # -- beside the answers ----------------------------------------------------------------
 
     def _progress(self, params: Raw) -> None:
-        try:
-            told = payload.decode(params, _Progress)
-        except RemoteProtocolError:
-            return
-        # By exact type (B143): our tokens are integers, and True is none.
-        call = self.inflight.get(told.token) if type(told.token) is int else None
-        if call is None or call.on_progress is None:
-            return
-        if call.timeout is not None:
-            deadline = time.monotonic() + call.timeout
-            call.deadline = deadline if call.hard is None else min(deadline, call.hard)
-        if isinstance(told.progress, int | float):
-            total = told.total if isinstance(told.total, int | float) else None
-            message = told.message if isinstance(told.message, str) else None
-            call.on_progress(told.progress, total, message)
+        told = heard(params)
+        call = self.inflight.get(told.id) if told is not None and told.id is not None else None
+        if told is not None and call is not None and call.teller is not None:
+            self.deadlines.progressed(call)
+            call.teller.tell(told)
 
     def _asked(self, ask: Ask) -> None:
         self.counts.asks += 1
@@ -541,80 +469,12 @@ class Connection:
             self._noisy(line, f"an answer to id {id}, which was never asked")
 
     def _noisy(self, line: bytes, hint: str) -> None:
-        counts = self.counts
-        counts.noise += 1
-        # The first lines tell most, and a log must not be flooded (B04).
-        if counts.noise <= 10 or counts.noise % 1000 == 0:
-            _log.warning(
-                "%s ! not a message (%d so far%s): %s",
-                self.label,
-                counts.noise,
-                f"; {hint}" if hint else "",
-                sample(line),
-            )
-        self._keep_noise(line, hint)
+        self.noise.add(line, hint)
         if hint == LSP and self.session.state != "open":
             # Nothing readable will ever come: say so now instead of at the time-out (B25).
             for call in self.inflight:
                 self.inflight.settle(call.id, "refuse", Broken(call.id, hint))
 
-    def _keep_noise(self, line: bytes, hint: str = "") -> None:
-        room = self._limits.noise - len(self._noise)
-        if room > 0:
-            text = line[:room] + (b" (" + hint.encode() + b")" if hint else b"")
-            self._noise += text[:room] + b"\n"
-
 
 class _Cancelled(Struct, gc=False, rename={"id": "requestId"}):
     id: Any = None
-
-
-class _Progress(Struct, gc=False, rename={"token": "progressToken"}):
-    token: Any = None
-    progress: Any = None
-    total: Any = None
-    message: Any = None
-
-
-class _Teller:
-    """Tells one handler of progress. An async one is told again when it is done with the last."""
-
-    __slots__ = ("_handler", "_label", "_loop", "_untold")
-
-    def __init__(self, handler: Progress, loop: Loop, label: str) -> None:
-        self._handler = handler
-        self._loop = loop
-        self._label = label
-        self._untold: deque[tuple[Any, ...]] | None = None
-
-    def __call__(self, *facts: Any) -> None:
-        if self._untold is not None:
-            self._untold.append(facts)
-        elif (answer := self._told(facts)) is not None:
-            self._untold = deque(maxlen=_UNTOLD)
-            self._loop.job(lambda: self._go_on(answer), f"progress of {self._label}")
-
-    async def _go_on(self, answer: Awaitable[Any] | None) -> None:
-        untold = self._untold
-        assert untold is not None
-        while True:
-            try:
-                if answer is not None:
-                    await answer
-            except Exception:  # the user's code; the next progress is told all the same
-                self._faulted()
-            if not untold:
-                break
-            answer = self._told(untold.popleft())
-        self._untold = None
-
-    def _told(self, facts: tuple[Any, ...]) -> Awaitable[Any] | None:
-        try:
-            answer: Awaitable[Any] | None = self._handler(*facts)
-        except Exception:  # the user's code; the reader must live on
-            self._faulted()
-            return None
-        return answer if hasattr(answer, "__await__") else None
-
-    def _faulted(self) -> None:
-        _log.exception("%s ! a progress handler raised", self._label)

@@ -70,14 +70,14 @@ class Dialer:
         self._proven: str | None = None
 
     async def dial(
-        self, generation: int, owner: Owner, started: Callable[[int | None], None]
+        self, generation: int, owner: Owner, started: Callable[[Connection], None]
     ) -> Connection:
         """Start a process and open the session. Cancelling it leaves no process behind.
 
         Args:
             generation: The number of this life.
             owner: Told of the server's notifications.
-            started: Told the process id when there is a process.
+            started: Told the connection as soon as there is a process, open or not.
 
         Raises:
             SpawnFailed: The process cannot be started.
@@ -104,7 +104,7 @@ class _Attempt:
     """One life that is to begin: one process, or a second one if the first died of the probe."""
 
     def __init__(
-        self, dialer: Dialer, generation: int, owner: Owner, started: Callable[[int | None], None]
+        self, dialer: Dialer, generation: int, owner: Owner, started: Callable[[Connection], None]
     ) -> None:
         self._dialer = dialer
         self._generation = generation
@@ -131,7 +131,7 @@ class _Attempt:
         )
         try:
             _log.info("%s + pid %s", connection.label, transport.pid)
-            self._started(transport.pid)
+            self._started(connection)
             connection.start()
             with anyio.CancelScope(deadline=self._deadline) as scope:
                 await Opening(connection, era, dialer._timeouts.probe).run()
@@ -154,5 +154,5 @@ class _Attempt:
             f"{problem} within {seconds(self._limit or 0.0)} (Timeouts.open{command}){aside}",
             server=self._dialer._server,
             stderr_tail=connection.transport.stderr_tail() if connection is not None else "",
-            noise=connection.noise() if connection is not None else "",
+            noise=connection.noise.text() if connection is not None else "",
         )

@@ -14,6 +14,7 @@ from mcpclient.ground.table import Table
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from mcpclient.connection.progress import Teller
     from mcpclient.loops.base import Waiter
     from mcpclient.protocol.envelope import Outgoing
 
@@ -46,7 +47,7 @@ class Call:
         deadline: When it times out, or None.
         timeout: The span it may be idle, or None.
         hard: When it times out whatever its progress, or None.
-        on_progress: Told of its progress, or None.
+        teller: Tells its progress to who wants to know, or None.
         ending: The state it ended in, or None.
     """
 
@@ -57,7 +58,7 @@ class Call:
         "id",
         "item",
         "method",
-        "on_progress",
+        "teller",
         "timeout",
         "waiter",
         "watch",
@@ -79,7 +80,7 @@ class Call:
         self.deadline: float | None = None
         self.timeout: float | None = None
         self.hard: float | None = None
-        self.on_progress: Callable[..., Any] | None = None
+        self.teller: Teller | None = None
         self.ending: str | None = None
 
     @property

@@ -169,7 +169,7 @@ class Opening:
                 server=connection.server,
                 exit=connection.exit,
                 stderr_tail=connection.transport.stderr_tail(),
-                noise=connection.noise(),
+                noise=connection.noise.text(),
             )
         return self._failed(f"the server was closed while it was opened ({outcome})")
 
@@ -178,7 +178,7 @@ class Opening:
             f"{problem}{self._connection.aside()}",
             server=self._connection.server,
             stderr_tail=self._connection.transport.stderr_tail(),
-            noise=self._connection.noise(),
+            noise=self._connection.noise.text(),
             final=final,
         )
 

@@ -51,7 +51,7 @@ class Desk:
         if len(self._open) >= self._most or ask.id in self._open:
             connection.send(connection.session.refuse(ask, _INTERNAL, "too many requests at once"))
             return True
-        connection.hold()
+        connection.deadlines.hold()
         self._open[ask.id] = connection.loop.job(
             lambda: self._answer(connection, ask), f"{ask.method} of {connection.label}"
         )
@@ -94,4 +94,4 @@ class Desk:
                 connection.send(item)
         finally:
             self._open.pop(ask.id, None)
-            connection.release()
+            connection.deadlines.release()

@@ -21,8 +21,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from mcpclient.connection.caller import Caller, Timeout
-    from mcpclient.connection.connection import Connection, Progress
+    from mcpclient.connection.connection import Connection
     from mcpclient.connection.inflight import Call
+    from mcpclient.connection.progress import Progress
     from mcpclient.features.cache import Key, ReadCache
     from mcpclient.loops.base import Waiter
 
@@ -176,7 +177,7 @@ class Reader:
         if isinstance(outcome, McpClientError):
             raise outcome.again()
         raise CallTimedOut(
-            timed_out(outcome, "", connection.transport.stderr_tail(), connection.noise()),
+            timed_out(outcome, "", connection.transport.stderr_tail(), connection.noise.text()),
             method=RESOURCES_READ,
             server=key[0],
             maybe_done=read.call is None or read.call.item.written,

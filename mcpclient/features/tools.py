@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from mcpclient.connection.caller import Caller, Timeout
-    from mcpclient.connection.connection import Progress
+    from mcpclient.connection.progress import Progress
 
 
 async def call(

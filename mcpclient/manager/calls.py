@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from msgspec import Raw
 
     from mcpclient.connection.caller import Timeout
-    from mcpclient.connection.connection import Connection, Progress
+    from mcpclient.connection.connection import Connection
+    from mcpclient.connection.progress import Progress
     from mcpclient.features.asks import Asks
     from mcpclient.ground.errors import InputRefused
     from mcpclient.manager.spec import ServerSpec

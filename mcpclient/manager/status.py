@@ -65,7 +65,7 @@ class ServerStatus(Struct):
         self.calls += connection.calls
         self.late += inflight.late
         self.stray += inflight.stray
-        self.noise += counts.noise
+        self.noise += connection.noise.count
         self.oversize += counts.oversize
         self.asks += counts.asks
         self.ignored += counts.ignored

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from mcpclient.connection.caller import Caller, Timeout
-    from mcpclient.connection.connection import Progress
+    from mcpclient.connection.progress import Progress
     from mcpclient.features.completion import Ref
     from mcpclient.features.loglevel import LogLevel
     from mcpclient.features.resources import Reader

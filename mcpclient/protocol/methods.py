@@ -19,6 +19,11 @@ TEMPLATES_LIST = "resources/templates/list"
 RESOURCES_READ = "resources/read"
 PROMPTS_LIST = "prompts/list"
 PROMPTS_GET = "prompts/get"
+TASKS_GET = "tasks/get"
+TASKS_RESULT = "tasks/result"
+TASKS_LIST = "tasks/list"
+TASKS_CANCEL = "tasks/cancel"
+TASKS_UPDATE = "tasks/update"
 COMPLETE = "completion/complete"
 SET_LEVEL = "logging/setLevel"
 
@@ -31,6 +36,9 @@ TOOLS_CHANGED = "notifications/tools/list_changed"
 PROMPTS_CHANGED = "notifications/prompts/list_changed"
 RESOURCES_CHANGED = "notifications/resources/list_changed"
 RESOURCE_UPDATED = "notifications/resources/updated"
+# Of one task's status: in the handshake era, and of the extension.
+TASK_STATUS = "notifications/tasks/status"
+TASKS_NOTICE = "notifications/tasks"
 
 # What a server must have declared for a list, or a completion, to be worth asking for.
 DECLARED_BY = {
@@ -50,6 +58,10 @@ CHANGED_BY = {
 
 # The only methods whose result may ask for another round (RES-03).
 MAY_ASK_BACK = frozenset({TOOLS_CALL, PROMPTS_GET, RESOURCES_READ})
+# The only methods whose result may be a task; there may be more one day (TSK-03, TSK-24).
+MAY_BE_TASKS = frozenset({TOOLS_CALL})
+# What is asked about a task; a result of these is told by its status (TSK-21).
+ABOUT_TASKS = frozenset({TASKS_GET, TASKS_UPDATE, TASKS_CANCEL})
 
 # JSON-RPC's own codes, and the three that only a stateless server answers (section 1.4 of the
 # page on versioning): these prove the era, all others prove nothing.

@@ -102,6 +102,7 @@ class Supervisor:
         self._failure: ServerUnavailable | None = None
         self._life: Connection | None = None
         self._told_up = False
+        self._muted = False
         self.halted = False
         self.retired = False
         self._again = False
@@ -225,7 +226,11 @@ class Supervisor:
             )
         finally:
             if self._life is not None:
-                # The loop ends and has cancelled everything: no time to be polite.
+                # The loop ends and has cancelled everything: no time to be polite, nobody's fault,
+                # and nobody there any more to be told.
+                self._told_up = False
+                self._muted = True
+                self._move("stop")
                 self._life.kill()
             self._scope = None
             self.pid = None
@@ -329,7 +334,7 @@ class Supervisor:
                 exit=connection.exit,
                 problem=connection.reason,
                 stderr_tail=connection.transport.stderr_tail(),
-                noise=connection.noise(),
+                noise=connection.noise.text(),
             )
         )
 
@@ -400,4 +405,5 @@ class Supervisor:
         self.phase = PHASE.after(before, event)
         if self.phase != before:
             _log.info("%s#%d = %s → %s", self.name, self.generation, before, self.phase)
-            self._keeper.moved(self.phase)
+            if not self._muted:
+                self._keeper.moved(self.phase)

@@ -286,6 +286,4 @@ def _spawn_failed(command: Command, problem: Exception) -> SpawnFailed:
         case _:
             hint = 'correct "command", "args" and "env": no part may hold a null character'
     text: Any = problem.strerror if isinstance(problem, OSError) and problem.strerror else problem
-    return SpawnFailed(
-        f"{name!r} cannot be started: {text}", command=name, hint=hint, final=final
-    )
+    return SpawnFailed(f"{name!r} cannot be started: {text}", command=name, hint=hint, final=final)

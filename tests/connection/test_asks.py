@@ -103,7 +103,7 @@ async def test_an_ask_with_the_id_of_a_call_does_not_answer_the_call() -> None:
 async def test_an_ask_with_id_null_is_noise_and_not_answered() -> None:
     async with conversation() as (connection, peer, _):
         peer.say(id=None, method="ping")
-        await eventually(lambda: connection.counts.noise == 1)
+        await eventually(lambda: connection.noise.count == 1)
         await peer.quiet()
         assert peer.received == []
         assert connection.counts.asks == 0

@@ -60,7 +60,7 @@ async def test_a_time_out_is_told_to_the_caller_and_once_to_the_server(
         await peer.quiet()
         assert peer.cancels == [request["id"]]
         assert (connection.inflight.late, connection.inflight.stray) == (1, 1)
-        assert connection.counts.noise == 1
+        assert connection.noise.count == 1
         assert warnings(caplog) == [], "a late answer is dropped without a word"
         assert len(connection.inflight) == 0
 

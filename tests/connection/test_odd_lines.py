@@ -25,7 +25,7 @@ async def test_a_second_answer_is_dropped_without_a_word(caplog: pytest.LogCaptu
         await peer.quiet()
         assert outcomes.of == {"call": {"answer": 1}}
         assert connection.inflight.stray == 2
-        assert connection.counts.noise == 0
+        assert connection.noise.count == 0
         assert [r for r in caplog.records if r.levelno >= logging.WARNING] == []
 
 
@@ -35,8 +35,8 @@ async def test_an_answer_to_what_was_never_asked_is_noise() -> None:
         peer.refuse(0, -1, "nobody")
         await peer.quiet()
         assert connection.inflight.stray == 2
-        assert connection.counts.noise == 2
-        assert "an answer to id 4711, which was never asked" in connection.noise()
+        assert connection.noise.count == 2
+        assert "an answer to id 4711, which was never asked" in connection.noise.text()
 
 
 async def test_noise_is_counted_sampled_and_hurts_no_call() -> None:
@@ -50,16 +50,16 @@ async def test_noise_is_counted_sampled_and_hurts_no_call() -> None:
                 peer.write(b"INFO line number %d\n" % number)
             peer.answer(request, x=1)
         assert outcomes.of == {"call": {"x": 1}}
-        assert connection.counts.noise == 1000
-        assert connection.noise().startswith("INFO line number 0\nINFO line number 1\n")
-        assert len(connection.noise()) <= 110
+        assert connection.noise.count == 1000
+        assert connection.noise.text().startswith("INFO line number 0\nINFO line number 1\n")
+        assert len(connection.noise.text()) <= 110
 
 
 async def test_noise_is_logged_at_first_and_then_rarely(caplog: pytest.LogCaptureFixture) -> None:
     async with conversation() as (connection, peer, _):
         for _ in range(2000):
             peer.write(b"noise \x1b[31mred\n")
-        await eventually(lambda: connection.counts.noise == 2000)
+        await eventually(lambda: connection.noise.count == 2000)
         told = [r.getMessage() for r in caplog.records if r.levelno == logging.WARNING]
         assert len(told) == 12
         assert told[0].startswith("peer#1 ! not a message (1 so far")

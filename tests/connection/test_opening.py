@@ -102,7 +102,7 @@ async def test_a_silent_server_is_offered_a_handshake_and_the_probe_is_not_cance
         await run.peer.quiet()
         assert run.connection.session.era.name == "handshake", "what was agreed on stays"
         assert run.connection.inflight.late == 1
-        assert run.connection.counts.noise == 0
+        assert run.connection.noise.count == 0
 
 
 @pytest.mark.parametrize("initialize_answer", ["none", "refused", "refused in one turn"])
@@ -119,7 +119,7 @@ async def test_a_late_answer_to_the_probe_settles_it(initialize_answer: str) -> 
             run.peer.refuse(initialize, -32601, "no such method")
         await run.peer.quiet()
         assert run.sent == ["server/discover", "initialize"], "no initialized, no cancel"
-        assert run.connection.counts.noise == 0
+        assert run.connection.noise.count == 0
 
 
 async def test_a_late_refusal_of_the_probe_changes_nothing() -> None:

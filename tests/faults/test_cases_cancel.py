@@ -126,6 +126,7 @@ def test_a_manager_that_was_dropped_is_not_cleaned_up_by_the_collector_but_by_th
 
     anyio.run(main, backend=backend)
     assert not alive(pids[0])
+    gc.collect()  # the watchdog goes with the manager
 
 
 # -- what the caller sees ------------------------------------------------------------------
@@ -183,7 +184,8 @@ async def test_whatever_times_out_is_cancelled_once_under_its_own_id(manager: Ma
     told = [one["params"] for one in seen if one["method"] == "notifications/cancelled"]
     assert [one["requestId"] for one in told] == asked
     assert len(told) == 6
-    assert {one["reason"] for one in told} == {"timed out"}
+    # A read may have several callers; when the last of them has gone, nobody reads it.
+    assert {one["reason"] for one in told} == {"timed out", "nobody reads it any more"}
 
 
 @case("B136", "B137")
@@ -286,6 +288,8 @@ import anyio
 from mcpclient import Manager
 async def main():
     manager = Manager({"one": sys.argv[3:]})
+    manager.on_state(lambda server, state: None)
+    manager.on_incident(lambda server, incident: print("incident", incident))
     await manager.open()
     print((await manager["one"].invoke_tool("echo", {"text": "hello"})).text)
     print(manager["one"].pid)

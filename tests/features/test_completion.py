@@ -22,11 +22,12 @@ from mcpclient import (
 from mcpclient.protocol.methods import COMPLETE
 from tests.conftest import spec
 from tests.features.helpers import hold, journal, puppet, refusal, release, result
+from tests.protocol.schemas import check_sent, needs_spec
 
 GREET = {"type": "ref/prompt", "name": "greet"}
 ITEM = {"type": "ref/resource", "uri": "test://item/{name}"}
 NAMES = ["Ada", "Alan", "Barbara", "Grace"]
-DECLARED = {"tools": {}, "completions": {}}
+DECLARED: dict[str, Any] = {"tools": {}, "completions": {}}
 # Whether the arguments that are chosen already may be told.
 CONTEXT = {
     "2024-11-05": False,
@@ -104,6 +105,19 @@ async def test_chosen_arguments_are_told_only_where_the_version_knows_them(
     bare = {"ref": GREET, "argument": {"name": "name", "value": "G"}}
     full = {**bare, "context": {"arguments": {"language": "en"}}}
     assert await asked(server) == [full if told else bare, bare]
+
+
+@needs_spec
+@pytest.mark.parametrize("version", CONTEXT)
+async def test_what_is_asked_is_as_the_schema_of_the_version_says(
+    manager: Manager, version: str
+) -> None:
+    server = await good(manager, version)
+    [template] = await server.list_resource_templates()
+    await server.complete(template, "name", "o", context={"other": "x"})
+    await server.complete("greet", "name", "")
+    sent = [check_sent(version, {"jsonrpc": "2.0", **one}) for one in await journal(server)]
+    assert sent.count(COMPLETE) == 2
 
 
 @pytest.mark.parametrize(

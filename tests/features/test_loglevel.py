@@ -1,4 +1,4 @@
-"""Log levels: told by a request in the one era, in each request in the other; restarts keep them."""
+"""Log levels: told by a request in one era, in each request in the other; restarts keep them."""
 
 from __future__ import annotations
 
@@ -15,13 +15,15 @@ from mcpclient import (
     ServerUnavailable,
 )
 from mcpclient.features.loglevel import LEVELS
+from mcpclient.protocol import versions
 from mcpclient.protocol.methods import SET_LEVEL
 from tests.conftest import spec
 from tests.features.helpers import hold, journal, puppet, refusal, result
+from tests.protocol.schemas import check_sent, needs_spec
 
 MESSAGE = "notifications/message"
 KEY = "io.modelcontextprotocol/logLevel"
-LOGGING = {"tools": {}, "logging": {}}
+LOGGING: dict[str, Any] = {"tools": {}, "logging": {}}
 ERAS = {"handshake": "good_handshake", "stateless": "good_stateless"}
 both = pytest.mark.parametrize("era", ERAS)
 
@@ -123,12 +125,26 @@ async def test_by_itself_nothing_is_asked_for_and_messages_come_all_the_same(
     assert await orders(log.server) == []
 
 
-@pytest.mark.parametrize("version", ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"])
+@pytest.mark.parametrize("version", versions.HANDSHAKE)
 async def test_one_request_tells_the_level_in_every_version(manager: Manager, version: str) -> None:
     log = Log(manager, await manager.add("s", spec("good_handshake", era=version)))
     await log.server.set_log_level("debug")
     assert len(await log.of("debug")) == 1
     assert await orders(log.server) == [{"level": "debug"}]
+
+
+@needs_spec
+@pytest.mark.parametrize("version", [*versions.HANDSHAKE, *versions.STATELESS])
+async def test_levels_are_told_as_the_schema_of_the_version_says(
+    manager: Manager, version: str
+) -> None:
+    name = ERAS["stateless" if version in versions.STATELESS else "handshake"]
+    server = await manager.add("s", spec(name, era=version))
+    for level in LEVELS:
+        await server.set_log_level(level)
+        await server.call_tool("echo", {"text": "a"})
+    for one in await journal(server):
+        check_sent(version, {"jsonrpc": "2.0", **one})
 
 
 async def test_no_level_sends_nothing_and_is_not_told_to_the_next_life(manager: Manager) -> None:

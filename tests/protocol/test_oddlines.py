@@ -174,9 +174,18 @@ def test_bytes_that_are_no_utf_8_cost_only_themselves(bad: bytes) -> None:
     assert found.method.endswith("s")
 
 
-def test_a_lone_surrogate_in_a_method_is_no_reason_to_stop() -> None:
-    for found in oddlines.read(b'{"jsonrpc":"2.0","method":"a\\ud83d"}'):
-        assert isinstance(found, Envelope | Unreadable)
+@pytest.mark.parametrize("half", [b"\\ud83d", b"\\uDE00", b"\\ud83d\\ud83d", b"\\ude00\\ud83d"])
+def test_half_a_surrogate_pair_costs_only_itself_wherever_it_stands(half: bytes) -> None:
+    shown = "�" * (len(half) // 6)
+    found = message(b'{"jsonrpc":"2.0","id":1,"result":{"t":"a' + half + b'b","n":1}}')
+    assert found.id == 1
+    assert json.loads(bytes(found.result)) == {"t": f"a{shown}b", "n": 1}
+    assert message(b'{"jsonrpc":"2.0","method":"a' + half + b'"}').method == f"a{shown}"
+    assert message(b'{"jsonrpc":"2.0","id":"' + half + b'","method":"a"}').id == shown
+    first, second = oddlines.read(b'[{"id":1,"result":"' + half + b'"},' + FRAME + b"]")
+    assert isinstance(first, Envelope)
+    assert isinstance(second, Envelope)
+    assert (first.id, second.id) == (1, 1)
 
 
 def test_a_repaired_payload_is_json_with_replacements() -> None:

@@ -1,4 +1,4 @@
-"""Starts: at first use or at once, one for many callers, bounded for each, and none hurts another."""
+"""Starts: at first use or at once, one for many callers, bounded, and none hurts another."""
 
 from __future__ import annotations
 

@@ -10,8 +10,14 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from msgspec import Raw, Struct
 
+from mcpclient.ground.errors import RemoteProtocolError
+from mcpclient.ground.text import printable
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from mcpclient.protocol.eras.tasks import Tasks
+    from mcpclient.protocol.extensions import Extension
 
 
 class Terms(Struct, frozen=True, kw_only=True):
@@ -43,11 +49,13 @@ class Identity(Struct, frozen=True):
         name: Our name.
         version: Our version.
         offers: Of :data:`ROOTS`, :data:`SAMPLING`, :data:`ELICITATION`, what has a handler.
+        extensions: What the host opted in to, by id.
     """
 
     name: str
     version: str
     offers: frozenset[str] = frozenset()
+    extensions: dict[str, Extension] = {}
 
     @property
     def info(self) -> dict[str, Any]:
@@ -61,10 +69,12 @@ class Wanted(Struct, frozen=True):
     Attributes:
         uris: Resources.
         lists: Of ``tools``, ``prompts``, ``resources``, those whose changes are of interest.
+        tasks: The ids of tasks.
     """
 
     uris: frozenset[str] = frozenset()
     lists: frozenset[str] = frozenset()
+    tasks: frozenset[str] = frozenset()
 
 
 class Each(Struct, frozen=True):
@@ -83,6 +93,31 @@ class Listen(Struct, frozen=True):
     """A plan: one long request for all of it, in place of the one before; None for none."""
 
     params: dict[str, Any] | None
+
+
+class NoTasks(Struct, frozen=True, gc=False):
+    """An answer: no call to this server can become a task, and why."""
+
+    barred: str
+
+
+class OtherResult(RemoteProtocolError):
+    """A result is of a kind that an extension adds: not what the method by itself returns.
+
+    Attributes:
+        method: The method.
+        kind: The ``resultType``.
+        result: The whole result, as received.
+    """
+
+    def __init__(self, method: str, kind: str, result: Raw) -> None:
+        super().__init__(
+            f"the result of {method} is of the kind {printable(kind, 100)!r}, "
+            f"which an extension adds; request() returns it as it is"
+        )
+        self.method = method
+        self.kind = kind
+        self.result = result
 
 
 class Era(Protocol):
@@ -112,8 +147,15 @@ class Era(Protocol):
 
         Raises:
             RemoteProtocolError: It is of a kind that this era does not know.
+            OtherResult: It is of a kind that an extension adds.
             InputRefused: The server wants another round.
         """
+
+    def tasks(self, capabilities: Mapping[str, Any]) -> Tasks | NoTasks:
+        """Return how a server that declared these capabilities runs tasks."""
+
+    def replying(self, params: Any, result: Any) -> Any:
+        """Return our answer to a request with these params, as this era sends it."""
 
     def lifetime(self, result: Raw) -> float | None:
         """Return for how many seconds a result stays fresh; None if the era does not say."""

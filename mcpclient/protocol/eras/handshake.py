@@ -18,6 +18,7 @@ from mcpclient.protocol.eras import (
     SAMPLING,
     Each,
     Identity,
+    NoTasks,
     Refused,
     Terms,
     Wanted,
@@ -26,6 +27,13 @@ from mcpclient.protocol.events import Answer, Broken, Refusal
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from mcpclient.protocol.eras.tasks import Tasks
+
+
+RELATED_KEY = "io.modelcontextprotocol/related-task"
+
+_NO_TASKS = NoTasks("it does not declare that it runs tools as tasks")
 
 
 class Handshake:
@@ -48,6 +56,22 @@ class Handshake:
     def read(self, method: str, result: Raw) -> Raw:
         """Return any result: all are final here, a stray ``resultType`` means nothing (RES-05)."""
         return result
+
+    def tasks(self, capabilities: Mapping[str, Any]) -> Tasks | NoTasks:
+        """Return the tasks of 2025-11-25; what extensions say means nothing here (TSK-27)."""
+        declared = capabilities.get("tasks")
+        if not declared or not versions.since("2025-11-25", self.version):
+            return _NO_TASKS
+        from mcpclient.protocol.eras.tasks import core  # few servers have any
+
+        return core(declared) or _NO_TASKS
+
+    def replying(self, params: Any, result: Any) -> Any:
+        """Return the answer, which belongs to the task that the request belongs to (LTSK-08)."""
+        related = as_mapping(as_mapping(params).get("_meta")).get(RELATED_KEY)
+        if related is None or not isinstance(result, dict):
+            return result
+        return {**result, "_meta": {**as_mapping(result.get("_meta")), RELATED_KEY: related}}
 
     def lifetime(self, result: Raw) -> float | None:
         """Return None: these servers tell by notices what is stale, never by time."""

@@ -12,12 +12,22 @@ from msgspec import Raw, Struct
 from mcpclient.ground.errors import InputRefused, RemoteProtocolError
 from mcpclient.ground.text import printable
 from mcpclient.protocol import methods, payload
-from mcpclient.protocol.eras import ELICITATION, ROOTS, SAMPLING, Listen, Wanted
+from mcpclient.protocol.eras import (
+    ELICITATION,
+    ROOTS,
+    SAMPLING,
+    Listen,
+    NoTasks,
+    OtherResult,
+    Wanted,
+)
+from mcpclient.protocol.extensions import TASK, TASKS, kinds_of, settings_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from mcpclient.protocol.eras import Identity
+    from mcpclient.protocol.eras.tasks import Tasks
 
 VERSION_KEY = "io.modelcontextprotocol/protocolVersion"
 CLIENT_KEY = "io.modelcontextprotocol/clientInfo"
@@ -31,6 +41,7 @@ _OFFERS: dict[str, dict[str, Any]] = {
     ELICITATION: {"form": {}, "url": {}},
 }
 _MOST = 10**15  # milliseconds: for ever
+_NO_TASKS = NoTasks(f'tasks are off; turn them on by Manager(extensions={{"{TASKS}": {{}}}})')
 
 
 class _Kind(Struct, gc=False, rename="camel"):
@@ -54,12 +65,16 @@ class Stateless:
 
     def __init__(self, version: str, identity: Identity) -> None:
         self.version = version
+        capabilities = {offer: _OFFERS[offer] for offer in sorted(identity.offers)}
+        if identity.extensions:
+            capabilities["extensions"] = settings_of(identity.extensions)
         self._own: dict[str, Any] = {
             VERSION_KEY: version,
             CLIENT_KEY: identity.info,
-            CAPABILITIES_KEY: {offer: _OFFERS[offer] for offer in sorted(identity.offers)},
+            CAPABILITIES_KEY: capabilities,
         }
         self._meta = self._own
+        self._kinds = kinds_of(identity.extensions)
 
     def stamp(self, params: Mapping[str, Any] | None, token: int | None) -> Any:
         """Return the params with version, identity and capabilities in ``_meta`` (META-01)."""
@@ -80,8 +95,26 @@ class Stateless:
             return result
         if kind.result_type == "input_required" and method in methods.MAY_ASK_BACK:
             raise _asked(method, kind)
+        if isinstance(kind.result_type, str) and kind.result_type in self._kinds:
+            if kind.result_type != TASK or method in methods.MAY_BE_TASKS:
+                raise OtherResult(method, kind.result_type, result)
+            if method in methods.ABOUT_TASKS:
+                return result  # the specification's own examples say so (TSK-21)
         shown = printable(str(kind.result_type), 100)
         raise RemoteProtocolError(f"the result of {method} is of the unknown kind {shown!r}")
+
+    def tasks(self, capabilities: Mapping[str, Any]) -> Tasks | NoTasks:
+        """Return the tasks of the extension; what the core once declared is no more (TSK-27)."""
+        if TASK not in self._kinds:
+            return _NO_TASKS
+        from mcpclient.protocol.eras.tasks import ExtensionTasks  # only who opted in needs it
+
+        declared = capabilities.get("extensions")
+        return ExtensionTasks(declared=isinstance(declared, dict) and TASKS in declared)
+
+    def replying(self, params: Any, result: Any) -> Any:
+        """Return the answer as it is; none is ever sent by itself."""
+        return result
 
     def lifetime(self, result: Raw) -> float | None:
         """Return ``ttlMs`` in seconds; absent, negative or odd means stale at once (CACHE-04)."""
@@ -99,6 +132,8 @@ class Stateless:
         if new.uris:
             # Asked for even if not declared: what is not acknowledged is refused then.
             told["resourceSubscriptions"] = sorted(new.uris)
+        if new.tasks:
+            told["taskIds"] = sorted(new.tasks)
         return Listen({"notifications": told} if told else None)
 
     def log_from(self, level: str | None, capabilities: Mapping[str, Any]) -> None:
