@@ -15,7 +15,7 @@ from msgspec import Raw, Struct
 from mcpclient.connection.deadlines import Deadlines
 from mcpclient.connection.inflight import Call, Inflight
 from mcpclient.connection.noise import Noise
-from mcpclient.connection.progress import Teller, heard
+from mcpclient.connection.progress import Teller, Tellers, heard
 from mcpclient.ground.errors import (
     CallCancelled,
     CallLost,
@@ -90,6 +90,7 @@ class Connection:
         counts: What was met besides answers.
         noise: What stood on stdout and was no message.
         deadlines: When calls time out.
+        kept: Who is told of progress beyond the answer, since a task goes on.
         server: The server's name.
         label: The name and generation, for the log.
         over: Whether it has ended.
@@ -110,6 +111,7 @@ class Connection:
         server: str,
         generation: int,
         owner: Owner,
+        trace: Callable[[str, Any], Any] | None = None,
     ) -> None:
         self.session = session
         self.transport = transport
@@ -123,6 +125,8 @@ class Connection:
         self._owner = owner
         self.noise = Noise(self.label, limits.noise)
         self.deadlines = Deadlines(loop, self.inflight, self._time_out)
+        self.kept = Tellers(limits.retired)
+        self._trace = trace
         self._held: list[Ask] = []
         self._closing = False
         self.over = False
@@ -193,6 +197,8 @@ class Connection:
                 server=self.server,
                 maybe_done=False,
             )
+        if self._trace is not None:
+            params = self._trace(method, params)
         id, item = self.session.request(method, params, progress=on_progress is not None)
         call = Call(id, method, item, waiter, watch)
         moves = on_progress is not None
@@ -412,10 +418,14 @@ class Connection:
 
     def _progress(self, params: Raw) -> None:
         told = heard(params)
-        call = self.inflight.get(told.id) if told is not None and told.id is not None else None
-        if told is not None and call is not None and call.teller is not None:
+        if told is None or told.id is None:
+            return
+        call = self.inflight.get(told.id)
+        teller = call.teller if call is not None else self.kept.get(told.id)
+        if call is not None and teller is not None:
             self.deadlines.progressed(call)
-            call.teller.tell(told)
+        if teller is not None:
+            teller.tell(told)
 
     def _asked(self, ask: Ask) -> None:
         self.counts.asks += 1

@@ -22,7 +22,16 @@ _TOGETHER = 0.01
 class Deadlines:
     """The time-outs of one connection."""
 
-    __slots__ = ("_at", "_expire", "_held_since", "_holds", "_inflight", "_loop", "_timer")
+    __slots__ = (
+        "_at",
+        "_expire",
+        "_held",
+        "_held_since",
+        "_holds",
+        "_inflight",
+        "_loop",
+        "_timer",
+    )
 
     def __init__(self, loop: Loop, inflight: Inflight, expire: Callable[[Call], None]) -> None:
         """Watch the calls of ``inflight``, and call ``expire`` with each whose time is over."""
@@ -33,6 +42,12 @@ class Deadlines:
         self._timer: Stop | None = None
         self._holds = 0
         self._held_since = 0.0
+        self._held = 0.0
+
+    @property
+    def held(self) -> float:
+        """For how many seconds in all no call could time out."""
+        return self._held + (time.monotonic() - self._held_since if self._holds else 0.0)
 
     def watch(self, call: Call, timeout: float, most: float | None, *, moves: bool) -> None:
         """Let a call time out.
@@ -70,6 +85,7 @@ class Deadlines:
         if self._holds:
             return
         now = time.monotonic()
+        self._held += now - self._held_since
         for call in self._inflight:
             if call.deadline is None or call.timeout is None:
                 continue

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import anyio
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from mcpclient.ground.options import Limits, Timeouts
     from mcpclient.loops.base import Loop
     from mcpclient.protocol.eras import Identity
+    from mcpclient.protocol.trace import Trace
     from mcpclient.transports.base import Transport
 
 _log = logging.getLogger("mcpclient")
@@ -44,6 +45,7 @@ class Dialer:
         timeouts: Timeouts,
         limits: Limits,
         command: str = "",
+        trace: Trace | None = None,
     ) -> None:
         """Prepare to dial.
 
@@ -56,6 +58,7 @@ class Dialer:
             timeouts: ``open`` and ``probe`` bound the opening.
             limits: The connection's.
             command: What ``connect`` starts, for errors. Without arguments: they may be secret.
+            trace: Gives the trace context of each request, or None.
         """
         self._server = server
         self._connect = connect
@@ -65,6 +68,11 @@ class Dialer:
         self._timeouts = timeouts
         self._limits = limits
         self._command = command
+        self._tracer: Callable[..., Any] | None = None
+        if trace is not None:
+            from mcpclient.connection.tracing import Tracer  # only who traces needs it
+
+            self._tracer = Tracer(trace, server)
         # What an earlier life proved. Only "handshake" is worth knowing: a stateless server
         # answers the probe at once, one of the handshake era may be silent or die of it.
         self._proven: str | None = None
@@ -128,6 +136,7 @@ class _Attempt:
             server=dialer._server,
             generation=self._generation,
             owner=self._owner,
+            trace=dialer._tracer,
         )
         try:
             _log.info("%s + pid %s", connection.label, transport.pid)

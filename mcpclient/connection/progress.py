@@ -96,3 +96,28 @@ class Teller:
 
     def _faulted(self) -> None:
         _log.exception("%s ! a progress handler raised", self._label)
+
+
+class Tellers:
+    """Who is still told of progress though the call was answered: its task goes on (PRG-06)."""
+
+    __slots__ = ("_by_id", "_limit")
+
+    def __init__(self, limit: int) -> None:
+        self._by_id: dict[int, Teller] = {}
+        self._limit = limit
+
+    def get(self, id: int) -> Teller | None:
+        """Return who is told of this call's progress."""
+        return self._by_id.get(id)
+
+    def keep(self, id: int, teller: Teller | None) -> None:
+        """Tell on, until it is dropped or too many others are kept."""
+        if teller is not None:
+            self._by_id[id] = teller
+            if len(self._by_id) > self._limit:
+                del self._by_id[next(iter(self._by_id))]
+
+    def drop(self, id: int) -> None:
+        """Tell no more."""
+        self._by_id.pop(id, None)

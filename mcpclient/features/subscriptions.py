@@ -64,6 +64,7 @@ class Subscriptions:
         self._patience = patience
         self._followers: dict[str, list[Follower]] = {}
         self._lists: frozenset[str] = frozenset()
+        self._tasks: frozenset[str] = frozenset()
         self._active = Wanted()
         self._refused: dict[str, McpClientError] = {}
         self._connection: Connection | None = None
@@ -91,6 +92,12 @@ class Subscriptions:
         """Want to be told when these lists change (``tools``, ``prompts``, ``resources``)."""
         if lists != self._lists:
             self._lists = lists
+            self._kick()
+
+    def want_tasks(self, tasks: frozenset[str]) -> None:
+        """Want to be told of these tasks, where they must be asked for."""
+        if tasks != self._tasks:
+            self._tasks = tasks
             self._kick()
 
     def state_of(self, uri: str) -> McpClientError | bool:
@@ -154,7 +161,7 @@ class Subscriptions:
 
     @property
     def _wanted(self) -> Wanted:
-        return Wanted(frozenset(self._followers), self._lists)
+        return Wanted(frozenset(self._followers), self._lists, self._tasks)
 
     def _kick(self) -> None:
         if self._connection is not None and self._job is None and self._wanted != self._active:

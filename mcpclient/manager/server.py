@@ -91,7 +91,9 @@ class Server(Verbs):
         self._handlers = handlers
         self._announce = announce
         self._calm = Calm(loop, spec.timeouts.settle, self._deliver)
+        # The last life that was up tells what the server is; the newest process what it does.
         self._last: Connection | None = None
+        self._newest: Connection | None = None
         self._pulse: Pulse | None = None
         self._idle: Stop | None = None
         self._before = ServerStatus(name)
@@ -182,8 +184,8 @@ class Server(Verbs):
 
     def stderr_tail(self) -> str:
         """The last of what its present or last process wrote to stderr."""
-        if self._last is not None:
-            return self._last.transport.stderr_tail()
+        if self._newest is not None:
+            return self._newest.transport.stderr_tail()
         incidents = self._supervisor.incidents
         return incidents[-1].stderr_tail if incidents else ""
 
@@ -234,8 +236,8 @@ class Server(Verbs):
         """Return a snapshot of what it does and did, over all its lives."""
         supervisor = self._supervisor
         now = self._before.copy()
-        if self._last is not None and not self._last.over:
-            now.add(self._last)
+        if self._newest is not None:
+            now.add(self._newest)
         now.state = supervisor.phase
         now.era = self.era
         now.version = self.protocol_version
@@ -255,6 +257,12 @@ class Server(Verbs):
 
     # -- told by the supervisor and the connection -----------------------------------------
 
+    def born(self, connection: Connection) -> None:
+        """See :class:`~mcpclient.supervision.supervisor.Keeper`."""
+        if self._newest is not None:
+            self._before.add(self._newest)
+        self._newest = connection
+
     def went_up(self, connection: Connection) -> None:
         """See :class:`~mcpclient.supervision.supervisor.Keeper`."""
         self._last = connection
@@ -268,8 +276,6 @@ class Server(Verbs):
 
     def went_down(self) -> None:
         """See :class:`~mcpclient.supervision.supervisor.Keeper`."""
-        if self._last is not None:
-            self._before.add(self._last)
         if self._pulse is not None:
             self._pulse.stop()
         if self._idle is not None:

@@ -273,6 +273,7 @@ class Tool(Item, kw_only=True, frozen=True):
     _input: Raw = msgspec.field(default=_EMPTY, name="inputSchema")
     _output: Raw = msgspec.field(default=_EMPTY, name="outputSchema")
     _annotations: Raw = msgspec.field(default=_EMPTY, name="annotations")
+    _execution: Raw = msgspec.field(default=_EMPTY, name="execution")
 
     @property
     def input_schema(self) -> dict[str, Any]:
@@ -288,6 +289,12 @@ class Tool(Item, kw_only=True, frozen=True):
     def annotations(self) -> dict[str, Any]:
         """The server's hints, such as ``readOnlyHint``. Untrusted, as the server is (TOOL-01)."""
         return _mapping(self._annotations)
+
+    @property
+    def task_support(self) -> str:
+        """Whether it runs as a task (2025-11-25): ``forbidden``, ``optional`` or ``required``."""
+        told = _mapping(self._execution).get("taskSupport") if self._execution else None
+        return told if told in ("optional", "required") else "forbidden"
 
     @property
     def label(self) -> str:

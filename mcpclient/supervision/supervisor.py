@@ -22,6 +22,7 @@ from mcpclient.ground.errors import (
     ServerUnavailable,
     SpawnFailed,
     UseAfterClose,
+    last_words,
 )
 from mcpclient.ground.text import seconds
 from mcpclient.supervision.incidents import Incident
@@ -41,13 +42,16 @@ class Dial(Protocol):
     """Starts one life. See :meth:`mcpclient.connection.dialing.Dialer.dial`."""
 
     async def dial(
-        self, generation: int, owner: Owner, started: Callable[[int | None], None]
+        self, generation: int, owner: Owner, started: Callable[[Connection], None]
     ) -> Connection:
         """Return an open connection, or raise SpawnFailed or OpeningFailed."""
 
 
 class Keeper(Owner, Protocol):
     """Who is told of lives. Its methods never raise and never wait."""
+
+    def born(self, connection: Connection) -> None:
+        """There is a new process; whether it comes up is open."""
 
     def went_up(self, connection: Connection) -> None:
         """A life is up; calls may be made."""
@@ -101,6 +105,7 @@ class Supervisor:
         self._scope: anyio.CancelScope | None = None
         self._failure: ServerUnavailable | None = None
         self._life: Connection | None = None
+        self._opening: Connection | None = None
         self._told_up = False
         self._muted = False
         self.halted = False
@@ -287,8 +292,10 @@ class Supervisor:
         self._settle(self._ready)
         await connection.ended.wait()
 
-    def _spawned(self, pid: int | None) -> None:
-        self.pid = pid
+    def _spawned(self, connection: Connection) -> None:
+        self.pid = connection.transport.pid
+        self._opening = connection
+        self._keeper.born(connection)
         if self.phase != "stopping":
             self._move("spawned")
 
@@ -392,9 +399,12 @@ class Supervisor:
         return UseAfterClose(f'the server "{self.name}" was removed, or its manager closed')
 
     def _too_late(self, timeout: float, method: str) -> CallTimedOut:
-        last = f"; last, {self.incidents[-1]}" if self.incidents else ""
+        words = f"; last, {self.incidents[-1]}" if self.incidents else ""
+        if self.phase == "opening" and (opening := self._opening) is not None:
+            # What it says while it opens tells most (B69).
+            words = opening.aside() + last_words(opening.transport.stderr_tail())
         return CallTimedOut(
-            f"the server was not up within {seconds(timeout)} (it is {self.phase}){last}",
+            f"the server was not up within {seconds(timeout)} (it is {self.phase}){words}",
             method=method or "start",
             server=self.name,
             maybe_done=False,

@@ -155,10 +155,10 @@ class Child:
             try:
                 _, status = os.waitpid(self.pid, 0)
             except ChildProcessError:
-                self._settle(Exit())
+                self._exit = Exit()
             else:
                 code = os.waitstatus_to_exitcode(status)
-                self._settle(Exit(code=code) if code >= 0 else Exit(signal=-code))
+                self._exit = Exit(code=code) if code >= 0 else Exit(signal=-code)
         return self._exit
 
     def abandon(self) -> None:

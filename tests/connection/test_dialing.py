@@ -41,7 +41,7 @@ class World:
 
     def __init__(self, *scripts: Script, era: str = "auto", **timeouts: Any) -> None:
         self.processes: list[Process] = []
-        self.pids: list[int | None] = []
+        self.told: list[Connection] = []
         self.ears = Ears()
         self.loop = loops.current()
         self._scripts = list(scripts)
@@ -65,7 +65,7 @@ class World:
         return ours
 
     async def dial(self, generation: int = 1) -> Connection:
-        return await self.dialer.dial(generation, self.ears, self.pids.append)
+        return await self.dialer.dial(generation, self.ears, self.told.append)
 
     def methods(self, number: int) -> list[str]:
         """What the process of this number received."""
@@ -115,7 +115,7 @@ async def test_a_dial_returns_an_open_connection(script: Script, era: str) -> No
     assert connection.session.state == "open"
     assert connection.session.era.name == era
     assert connection.label == "scripted#3"
-    assert world.pids == [None], "told once: a memory pair has no process"
+    assert world.told == [connection], "told once"
     assert len(world.processes) == 1
     await connection.close()
 
@@ -127,7 +127,7 @@ async def test_a_server_that_dies_of_the_probe_is_started_once_more_without(
     world = World(dies_on_probe)
     connection = await world.dial()
     assert connection.session.era.name == "handshake"
-    assert len(world.processes) == len(world.pids) == 2
+    assert len(world.processes) == len(world.told) == 2
     assert world.methods(0) == ["server/discover"]
     await world.processes[1].get("notifications/initialized")
     assert world.methods(1) == ["initialize", "notifications/initialized"]
@@ -172,7 +172,7 @@ async def test_a_command_that_cannot_be_started_is_told_as_it_is() -> None:
     with pytest.raises(SpawnFailed) as caught:
         await world.dial()
     assert caught.value is problem
-    assert world.pids == []
+    assert world.told == []
 
 
 # -- what is remembered --------------------------------------------------------------------

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import anyio
@@ -294,8 +296,9 @@ async def test_our_own_time_out_leaves_no_cancel_behind() -> None:
 # -- a server that does not read -----------------------------------------------------------
 
 
-async def deaf(timeouts: Timeouts) -> Connection:
-    """Return the connection to a real server that never reads after the opening."""
+@asynccontextmanager
+async def deaf(timeouts: Timeouts) -> AsyncIterator[Connection]:
+    """The connection to a real server that never reads after the opening."""
     loop = loops.current()
     limiter = anyio.CapacityLimiter(1)
 
@@ -319,8 +322,13 @@ async def deaf(timeouts: Timeouts) -> Connection:
         limits=Limits(),
     )
     connection = await dialer.dial(1, Ears(), lambda pid: None)
-    await eventually(lambda: connection.transport.waiting == 0)  # the opening is out
-    return connection
+    try:
+        await eventually(lambda: connection.transport.waiting == 0)  # the opening is out
+        yield connection
+        await connection.close()
+        connection.inflight.check()
+    finally:
+        connection.kill()
 
 
 def fill(connection: Connection) -> Call:
@@ -332,38 +340,34 @@ def fill(connection: Connection) -> Call:
 
 
 async def test_cancelling_a_call_that_was_never_written_sends_nothing() -> None:
-    connection = await deaf(Timeouts(eof=0.05, term=5.0))
-    big = fill(connection)
-    waiting = connection.transport.waiting
-    with anyio.CancelScope() as scope:
-        loops.current().soon(scope.cancel)
-        await connection.request("tools/call", {"name": "queued"}, 30)
-    assert scope.cancelled_caught
-    assert connection.transport.waiting == waiting, "it was taken back, and no cancel is queued"
-    with pytest.raises(CallTimedOut) as caught:
-        await connection.request("tools/call", {"name": "queued"}, 0.05)
-    assert caught.value.maybe_done is False
-    assert str(caught.value).endswith("the request was never sent, so it is safe to repeat")
-    assert connection.transport.waiting == waiting
-    connection.abandon(big, "half of it is written")
-    assert connection.transport.waiting > waiting, "of this one the server may know"
-    await connection.close()
-    connection.inflight.check()
+    async with deaf(Timeouts(eof=0.05, term=5.0)) as connection:
+        big = fill(connection)
+        waiting = connection.transport.waiting
+        with anyio.CancelScope() as scope:
+            loops.current().soon(scope.cancel)
+            await connection.request("tools/call", {"name": "queued"}, 30)
+        assert scope.cancelled_caught
+        assert connection.transport.waiting == waiting, "taken back, and no cancel is queued"
+        with pytest.raises(CallTimedOut) as caught:
+            await connection.request("tools/call", {"name": "queued"}, 0.05)
+        assert caught.value.maybe_done is False
+        assert str(caught.value).endswith("the request was never sent, so it is safe to repeat")
+        assert connection.transport.waiting == waiting
+        connection.abandon(big, "half of it is written")
+        assert connection.transport.waiting > waiting, "of this one the server may know"
 
 
 async def test_a_stall_ends_what_was_never_written_and_nothing_else() -> None:
-    connection = await deaf(Timeouts(write=0.1, eof=0.05, term=5.0))
-    big = fill(connection)
-    with pytest.raises(CallLost) as caught:
-        await connection.request("tools/call", {"name": "queued"}, 30)
-    problem = caught.value
-    assert type(problem) is CallLost
-    assert problem.maybe_done is False
-    assert "the server has not read its stdin for " in str(problem)
-    assert big.state == "sent"
     outcomes: list[Any] = []
-    big.watch = outcomes.append
-    await connection.close()
+    async with deaf(Timeouts(write=0.1, eof=0.05, term=5.0)) as connection:
+        big = fill(connection)
+        big.watch = outcomes.append
+        with pytest.raises(CallLost) as caught:
+            await connection.request("tools/call", {"name": "queued"}, 30)
+        problem = caught.value
+        assert type(problem) is CallLost
+        assert problem.maybe_done is False
+        assert "the server has not read its stdin for " in str(problem)
+        assert big.state == "sent"
     assert [type(outcome).__name__ for outcome in outcomes] == ["CallCancelled"]
     assert outcomes[0].maybe_done
-    connection.inflight.check()

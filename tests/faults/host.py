@@ -18,14 +18,19 @@ from pathlib import Path
 
 import anyio
 
-from mcpclient import Manager, Server
+from mcpclient import Manager, Server, ServerSpec, Timeouts
 
 SERVERS = Path(__file__).resolve().parent.parent.parent / "fixtures" / "servers"
 NAMES = ("good_handshake", "good_stateless", "ignores_eof", "ignores_eof_and_term", "grandchild")
 
 
 async def main(how: str) -> None:
-    servers = {name: [sys.executable, str(SERVERS / f"{name}.py")] for name in NAMES}
+    servers = {
+        name: ServerSpec(
+            sys.executable, [str(SERVERS / f"{name}.py")], timeouts=Timeouts(eof=0.3, term=0.3)
+        )
+        for name in NAMES
+    }
     async with Manager(servers) as manager:
         async with anyio.create_task_group() as group:
             for name in manager:

@@ -182,7 +182,8 @@ class Witness(Watchdog):
         self.states: list[str] = []
 
     def release(self, target: int) -> None:
-        self.states.append(state_of(abs(target)))
+        if target in self._targets:
+            self.states.append(state_of(abs(target)))
         super().release(target)
 
 
