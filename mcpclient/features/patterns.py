@@ -170,4 +170,3 @@ def _character(point: int) -> str:
     if point > 0x10FFFF:
         raise ValueError(f"there is no character {point:x}")
     return rf"\U{point:08x}"
-

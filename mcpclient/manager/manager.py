@@ -338,40 +338,40 @@ class Manager:
         return self._loop
 
     def _dialer(self, name: str, spec: ServerSpec) -> Dialer:
-        loop, limiter = self._loop, self._limiter
-        assert loop is not None
-        assert limiter is not None
-
-        async def connect() -> Transport:
-            # The machinery of processes is loaded when the first one is started.
-            from mcpclient.transports import logs, process, stdio, watchdog
-
-            if self._watchdog is None:
-                self._watchdog = watchdog.Watchdog()
-            transport = await stdio.spawn(
-                process.Command(spec.argv, spec.env, spec.cwd, spec.inherit_env),
-                loop=loop,
-                limiter=limiter,
-                timeouts=spec.timeouts,
-                limits=spec.limits,
-                kill_tree=spec.kill_tree,
-                watchdog=self._watchdog,
-                stderr_file=spec.stderr_file,
-            )
-            if spec.wire_log is None:
-                return transport
-            return logs.WireLog(transport, spec.wire_log, spec.limits.log, spec.env)
-
+        assert self._loop is not None
         return Dialer(
             name,
-            connect,
-            loop=loop,
+            lambda: self._connect(spec),
+            loop=self._loop,
             identity=self._identity,
             era=spec.era,
             timeouts=spec.timeouts,
             limits=spec.limits,
             command=spec.command,
         )
+
+    async def _connect(self, spec: ServerSpec) -> Transport:
+        """Start a server's process and return the transport to it."""
+        # The machinery of processes is loaded when the first one is started.
+        from mcpclient.transports import logs, process, stdio, watchdog
+
+        assert self._loop is not None
+        assert self._limiter is not None
+        if self._watchdog is None:
+            self._watchdog = watchdog.Watchdog()
+        transport = await stdio.spawn(
+            process.Command(spec.argv, spec.env, spec.cwd, spec.inherit_env),
+            loop=self._loop,
+            limiter=self._limiter,
+            timeouts=spec.timeouts,
+            limits=spec.limits,
+            kill_tree=spec.kill_tree,
+            watchdog=self._watchdog,
+            stderr_file=spec.stderr_file,
+        )
+        if spec.wire_log is None:
+            return transport
+        return logs.WireLog(transport, spec.wire_log, spec.limits.log, spec.env)
 
     def _take_in(self, name: str, spec: ServerSpec) -> Server:
         assert self._loop is not None
