@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from msgspec import Struct
+
 from mcpclient.ground.table import Table
 
 if TYPE_CHECKING:
@@ -37,13 +39,15 @@ CALL = Table(
 )
 
 
-class Call:
+class Call(Struct, eq=False):
     """One request on its way.
 
     Attributes:
         id: Its JSON-RPC id.
         method: Its method.
         item: Its frame, which tells whether it was written.
+        waiter: Who gets the outcome, or None.
+        watch: What is called with it otherwise, or None.
         deadline: When it times out, or None.
         timeout: The span it may be idle, or None.
         hard: When it times out whatever its progress, or None.
@@ -51,37 +55,16 @@ class Call:
         ending: The state it ended in, or None.
     """
 
-    __slots__ = (
-        "deadline",
-        "ending",
-        "hard",
-        "id",
-        "item",
-        "method",
-        "teller",
-        "timeout",
-        "waiter",
-        "watch",
-    )
-
-    def __init__(
-        self,
-        id: int,
-        method: str,
-        item: Outgoing,
-        waiter: Waiter | None = None,
-        watch: Callable[[Any], None] | None = None,
-    ) -> None:
-        self.id = id
-        self.method = method
-        self.item = item
-        self.waiter = waiter
-        self.watch = watch
-        self.deadline: float | None = None
-        self.timeout: float | None = None
-        self.hard: float | None = None
-        self.teller: Teller | None = None
-        self.ending: str | None = None
+    id: int
+    method: str
+    item: Outgoing
+    waiter: Waiter | None = None
+    watch: Callable[[Any], None] | None = None
+    deadline: float | None = None
+    timeout: float | None = None
+    hard: float | None = None
+    teller: Teller | None = None
+    ending: str | None = None
 
     @property
     def state(self) -> str:

@@ -108,8 +108,9 @@ class ReadCache:
         return self._epochs.get(server, 0)
 
     def put(self, key: Key, result: Kept, lifetime: float) -> None:
-        """Keep a result for so many seconds; 0 keeps nothing."""
+        """Keep a result for so many seconds, in place of an older one; 0 keeps nothing."""
         if lifetime <= 0 or result.size > self._size:
+            self.drop(key)  # an older one must not be taken for it
             return
         kept = self._kept
         if kept is None:

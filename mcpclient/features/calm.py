@@ -24,13 +24,14 @@ class Calm:
     """The list notices of one server.
 
     Attributes:
+        interval: The least time between two notices of one method, in seconds.
         merged: How many notices were told as one with another.
     """
 
     def __init__(self, loop: Loop, interval: float, put: Callable[[str, Raw], None]) -> None:
         """Let notices through to ``put``, of each method at most one in ``interval`` seconds."""
         self._loop = loop
-        self._interval = interval
+        self.interval = interval
         self._put = put
         self._told_at: dict[str, float] = {}
         self._waiting: dict[str, tuple[Raw, Stop]] = {}
@@ -46,7 +47,7 @@ class Calm:
             self._waiting[method] = (params, self._waiting[method][1])
             return
         now = time.monotonic()
-        wait = self._told_at.get(method, -self._interval) + self._interval - now
+        wait = self._told_at.get(method, -self.interval) + self.interval - now
         if wait <= 0:
             self._told_at[method] = now
             self._put(method, params)

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import logging
 import time
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-from msgspec import Struct
+from msgspec import Raw, Struct
 
 from mcpclient.ground.errors import CallTimedOut, ReplyError, timed_out
 from mcpclient.protocol import methods
@@ -30,9 +30,14 @@ _log = logging.getLogger("mcpclient")
 _KEY = {Tool: "name", Prompt: "name", Resource: "uri", ResourceTemplate: "uri_template"}
 
 
-class _Shelved(Struct, Generic[I]):
-    page: Page[I]
-    size: int
+class _Shelved(Struct, gc=False):
+    # Read anew at each use: items can be changed, and nobody's change must reach anybody else.
+    result: Raw
+
+    @property
+    def size(self) -> int:
+        """How many bytes of JSON it has."""
+        return len(memoryview(self.result))
 
 
 async def listed(
@@ -88,6 +93,7 @@ async def listed(
             if problem.code == methods.INVALID_PARAMS and cursor is not None and not restarted:
                 # The cursor went stale under us: from the beginning, once (PAG-06).
                 restarted = True
+                cache = "refresh" if cache == "use" else cache  # kept pages name that very cursor
                 found.clear()
                 seen.clear()
                 cursor = None
@@ -122,24 +128,24 @@ async def _page(
     # "" is a cursor, so the first page needs a name that is none.
     key = (connection.server, method, "first" if cursor is None else f"at {cursor}")
     if shelf is not None and use == "use":
-        kept: _Shelved[I] | None = shelf.cache.get(key)
+        kept: _Shelved | None = shelf.cache.get(key)
         if kept is not None:
             await connection.loop.checkpoint()
-            return kept.page
+            return page(kept.result, kind)
     epoch = shelf.cache.epoch(connection.server) if shelf is not None else 0
     try:
         result = await connection.request(
             method, None if cursor is None else {"cursor": cursor}, timeout
         )
     except CallTimedOut:
-        old: _Shelved[I] | None = shelf.cache.stale(key) if shelf is not None else None
+        old: _Shelved | None = shelf.cache.stale(key) if shelf is not None else None
         if old is not None:
-            return old.page
+            return page(old.result, kind)
         raise
     part = page(result, kind)
     # A notice that came meanwhile makes it old before it is kept.
     if shelf is not None and use != "bypass" and epoch == shelf.cache.epoch(connection.server):
         lifetime = connection.session.era.lifetime(result)
-        shelved = _Shelved(part, len(memoryview(result)))
-        shelf.cache.put(key, shelved, shelf.lists_ttl if lifetime is None else lifetime)
+        lifetime = shelf.lists_ttl if lifetime is None else lifetime
+        shelf.cache.put(key, _Shelved(result), lifetime)
     return part

@@ -53,7 +53,12 @@ class Calls:
         # No coroutine of its own where there is nothing to wait for.
         if self._asks is not None and method in methods.MAY_ASK_BACK:
             return self._answering(method, params or {}, timeout, on_progress)
-        return self._once(method, params, timeout, on_progress)
+        connection = self._supervisor.connection
+        if connection is None or connection.over:
+            return self._late(method, params, timeout, on_progress)
+        return connection.request(
+            method, params, self._timeout if timeout is UNSET else timeout, on_progress
+        )
 
     def _once(
         self,
@@ -65,9 +70,7 @@ class Calls:
         connection = self._supervisor.connection
         if connection is None or connection.over:
             return self._late(method, params, timeout, on_progress)
-        if timeout is UNSET:
-            timeout = self._timeout
-        return connection.request(method, params, timeout, on_progress)
+        return connection.request(method, params, self.limit(timeout), on_progress)
 
     async def line(
         self,

@@ -117,6 +117,7 @@ class Manager:
         self._reader = Reader(self.cache, cache_ttl)
         self._handlers = Handlers()
         self._servers: dict[str, Server] = {}
+        self._leaving: set[Server] = set()
         self._pumps: dict[Server, Stop] = {}
         self._loop: Loop | None = None
         self._limiter: CapacityLimiter | None = None
@@ -163,7 +164,7 @@ class Manager:
         self._closed = True
         for pump in list(self._pumps.values()):
             pump.cancel()
-        servers = list(self._servers.values())
+        servers = [*self._servers.values(), *self._leaving]
         for server in servers:
             server.retire()
         cancelled: BaseException | None = None
@@ -225,11 +226,7 @@ class Manager:
         Raises:
             KeyError: There is none of this name.
         """
-        server = self[name]
-        del self._servers[name]
-        # Its notifications are dropped; a handler that runs, and may be the caller, goes on.
-        server.retire()
-        await server.stop()
+        await self._see_off(self._let_go(name))
 
     async def reload(self, servers: Mapping[str, Any] | str | os.PathLike[str]) -> Reload:
         """Run these servers from now on, and touch only what is different.
@@ -257,15 +254,18 @@ class Manager:
             removed=[name for name in mine if name not in specs],
             changed=[name for name in specs if name in mine and specs[name] != mine[name].spec],
         )
-        # The old ones stop, and the new ones start, at the same time.
+        # All of it at once, whoever reloads or stops meanwhile; only the ends are waited for.
+        removed = [self._let_go(name) for name in report.removed]
+        changed = [mine[name] for name in report.changed]
+        for server in changed:
+            server.rerun(specs[server.name], self._dialer(server.name, specs[server.name]))
         for name in report.added:
             self._take_in(name, specs[name])
         async with create_task_group() as group:
-            for name in report.removed:
-                group.start_soon(self.remove, name)
-            for name in report.changed:
-                dialer = self._dialer(name, specs[name])
-                group.start_soon(mine[name].rerun, specs[name], dialer)
+            for server in removed:
+                group.start_soon(self._see_off, server)
+            for server in changed:
+                group.start_soon(server.ended)
         return report
 
     def status(self) -> Status:
@@ -388,6 +388,20 @@ class Manager:
         if spec.start == "eager":
             server.begin()
         return server
+
+    def _let_go(self, name: str) -> Server:
+        server = self[name]
+        del self._servers[name]
+        self._leaving.add(server)
+        # Its notifications are dropped; a handler that runs, and may be the caller, goes on.
+        server.retire()
+        return server
+
+    async def _see_off(self, server: Server) -> None:
+        try:
+            await server.stop()
+        finally:
+            self._leaving.discard(server)
 
     def _announce(self, server: Server) -> None:
         if self._dispatch == "auto" and server not in self._pumps and not self._closed:

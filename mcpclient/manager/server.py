@@ -204,26 +204,34 @@ class Server(Verbs):
         """Begin to stop the server without waiting for it; :meth:`stop` waits."""
         self._supervisor.halt()
 
-    async def rerun(self, spec: ServerSpec, dialer: Dial) -> None:
+    def rerun(self, spec: ServerSpec, dialer: Dial) -> None:
         """Run the server in another way from now on, under the same name and the same object.
 
-        The old process is gone before a new one starts. A server that was running runs again.
+        The old process is gone before a new one starts. A server that was running runs again;
+        :meth:`ended` waits for the end of the old process.
         """
         supervisor = self._supervisor
-        stopped = supervisor.halted
-        running = supervisor.phase not in ("idle", "failed", "stopping")
-        supervisor.halt()
-        await supervisor.ended()
+        # At once, and only then does the old life end: whatever happens meanwhile, a stop or
+        # another change, the next life is what was said last.
         supervisor.redirect(dialer, spec.restart)
         self._settle(self._calls(spec), spec)
+        self._desk.clear()
         self._desk = Desk(self, self._asks, spec.limits.asks, spec.timeouts.ask)
         self.inbox.limit = spec.limits.inbox
-        if stopped or supervisor.retired:
+        self._calm.interval = spec.timeouts.settle
+        if supervisor.halted:
             return  # a stop wins
-        if running or spec.start == "eager":
+        if supervisor.phase not in ("idle", "failed"):
+            supervisor.renew()
+        elif spec.start == "eager":
             supervisor.start()
         else:
             supervisor.rearm()
+
+    async def ended(self) -> None:
+        """Wait until the process that is being ended, if one is, is gone."""
+        if self._supervisor.phase == "stopping":
+            await self._supervisor.ended()
 
     def retire(self) -> None:
         """Begin to stop the server for good; what it left in cache and inbox is dropped."""

@@ -58,6 +58,9 @@ class _ToolWire(Struct, gc=False, rename={"structured": "structuredContent", "fl
     flag: Any = False
 
 
+_decode_tool = msgspec.json.Decoder(_ToolWire).decode
+
+
 class ToolResult(Result):
     """What a tool answered.
 
@@ -68,9 +71,14 @@ class ToolResult(Result):
     __slots__ = ("_wire", "is_error")
 
     def __init__(self, data: Raw | bytes) -> None:
-        super().__init__(data)
-        self._wire = payload.decode(data, _ToolWire, "the tool's result")
-        self.is_error = self._wire.flag is True
+        self._data = data
+        try:
+            # On the path of every call: straight, without the look-up of a decoder.
+            wire = _decode_tool(data)
+        except _BROKEN:
+            wire = payload.decode(data, _ToolWire, "the tool's result")
+        self._wire = wire
+        self.is_error = wire.flag is True
 
     @property
     def content(self) -> list[Content]:

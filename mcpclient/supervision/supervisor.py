@@ -186,6 +186,14 @@ class Supervisor:
             self._move("pause")
             self._scope.cancel()
 
+    def renew(self) -> None:
+        """Have the present life ended and another one begun. A stop still wins, also meanwhile."""
+        if self._scope is not None and self.phase in ("starting", "opening", "up", "waiting"):
+            self.connection = None
+            self._again = True
+            self._move("stop")
+            self._scope.cancel()
+
     def rearm(self) -> None:
         """Forget a stop or a failure without starting: the next call does."""
         self.halted = False

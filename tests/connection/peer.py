@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -44,20 +44,27 @@ class Ears:
 
 
 class Peer:
-    """The server's end: all it received, and ways to say anything."""
+    """The server's end: all it received, and ways to say anything.
+
+    ``respond``, if set, is called with each request in the turn in which it arrives.
+    """
 
     def __init__(self, transport: MemoryTransport) -> None:
         self._transport = transport
         self.received: list[dict[str, Any]] = []
         self.lines: list[bytes] = []
         self.exit: Exit | None = None
+        self.respond: Callable[[dict[str, Any]], None] | None = None
         transport.start(self)
 
     # As a sink.
 
     def frame(self, line: bytes) -> None:
         self.lines.append(line)
-        self.received.append(json.loads(line))
+        message = json.loads(line)
+        self.received.append(message)
+        if self.respond is not None and "id" in message and "method" in message:
+            self.respond(message)
 
     def rest(self, line: bytes) -> None:
         raise AssertionError("we send whole lines")

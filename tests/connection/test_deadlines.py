@@ -8,25 +8,31 @@ from typing import Any
 import anyio
 
 from mcpclient import CallTimedOut, Timeouts
+from mcpclient.connection.connection import Connection
 from tests.conftest import eventually
 from tests.connection.peer import Outcomes, conversation
 
 
+def held(connection: Connection, timeout: float, **options: Any) -> list[Any]:
+    """Make a call and hold all time-outs in the same turn; return where its outcome will be."""
+    outcomes: list[Any] = []
+    connection.begin("tools/call", {}, timeout, watch=outcomes.append, **options)
+    connection.deadlines.hold()
+    return outcomes
+
+
 async def test_a_held_call_does_not_time_out_and_gets_the_time_back() -> None:
-    async with conversation() as (connection, peer, _), anyio.create_task_group() as group:
-        outcomes = Outcomes()
-        group.start_soon(outcomes.keep, "call", connection.request("tools/call", {}, 0.1))
-        await peer.get("tools/call")
-        connection.deadlines.hold()
+    async with conversation() as (connection, peer, _):
+        outcomes = held(connection, 0.1)
         await anyio.sleep(0.3)
-        assert outcomes.of == {}
+        assert outcomes == []
         assert peer.cancels == []
         connection.deadlines.release()
         released = time.monotonic()
-        await eventually(lambda: outcomes.of)
-        assert time.monotonic() - released >= 0.05, "most of its time was left"
-        assert type(outcomes.of["call"]) is CallTimedOut
-        assert "no answer within 100 ms" in str(outcomes.of["call"])
+        await eventually(lambda: outcomes)
+        assert time.monotonic() - released >= 0.09, "all of its time was left"
+        assert type(outcomes[0]) is CallTimedOut
+        assert "no answer within 100 ms" in str(outcomes[0])
         assert connection.deadlines.held >= 0.3
 
 
@@ -44,44 +50,33 @@ async def test_a_call_made_during_a_hold_has_all_its_time_after() -> None:
 
 
 async def test_of_several_holds_the_last_release_counts() -> None:
-    async with conversation() as (connection, peer, _), anyio.create_task_group() as group:
-        outcomes = Outcomes()
-        group.start_soon(outcomes.keep, "call", connection.request("tools/call", {}, 0.05))
-        await peer.get("tools/call")
-        connection.deadlines.hold()
+    async with conversation() as (connection, _, _ears):
+        outcomes = held(connection, 0.05)
         connection.deadlines.hold()
         await anyio.sleep(0.1)
         connection.deadlines.release()
         await anyio.sleep(0.1)
-        assert outcomes.of == {}
+        assert outcomes == []
         connection.deadlines.release()
-        await eventually(lambda: outcomes.of)
-        assert type(outcomes.of["call"]) is CallTimedOut
+        await eventually(lambda: outcomes)
+        assert type(outcomes[0]) is CallTimedOut
 
 
 async def test_the_hard_maximum_is_put_off_by_a_hold_too() -> None:
-    timeouts = Timeouts(call_max=0.2)
-    async with (
-        conversation(timeouts=timeouts) as (connection, peer, _),
-        anyio.create_task_group() as group,
-    ):
-        outcomes = Outcomes()
-        told: list[Any] = []
-        request = connection.request("tools/call", {}, 0.1, lambda *facts: told.append(facts))
-        group.start_soon(outcomes.keep, "call", request)
+    async with conversation(timeouts=Timeouts(call_max=0.2)) as (connection, peer, _):
+        outcomes = held(connection, 0.1, on_progress=lambda *facts: None)
         (sent,) = await peer.get("tools/call")
-        connection.deadlines.hold()
         for step in range(10):
             peer.progress(sent["id"], step)
             await anyio.sleep(0.04)
-        assert outcomes.of == {}, "twice the maximum is over, but nobody counted"
+        assert outcomes == [], "twice the maximum is over, but nobody counted"
         connection.deadlines.release()
         released = time.monotonic()
-        while not outcomes.of:
+        while not outcomes:
             peer.progress(sent["id"], 99)
             await anyio.sleep(0.01)
-        assert time.monotonic() - released >= 0.1
-        assert "(progress or not)" in str(outcomes.of["call"])
+        assert time.monotonic() - released >= 0.19
+        assert "no answer within 200 ms (progress or not)" in str(outcomes[0])
 
 
 async def test_an_answer_during_a_hold_is_taken_at_once() -> None:

@@ -26,14 +26,8 @@ class Process(Peer):
     """A scripted process; ``script`` is called with each request."""
 
     def __init__(self, transport: MemoryTransport, script: Script) -> None:
-        self._script = script
         super().__init__(transport)
-
-    def frame(self, line: bytes) -> None:
-        super().frame(line)
-        message = self.received[-1]
-        if "id" in message:
-            self._script(self, message)
+        self.respond = lambda request: script(self, request)
 
 
 class World:

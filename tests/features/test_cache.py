@@ -141,6 +141,32 @@ def test_a_result_without_a_future_is_not_kept(lifetime: float) -> None:
     assert cache.stats() == CacheStats()
 
 
+def test_a_newer_result_that_is_not_kept_takes_the_older_one_away() -> None:
+    cache = ReadCache(10, 1000, grace=60.0)
+    for newer, lifetime in ((read("zero"), 0.0), (read("large", size=1001), FOREVER)):
+        cache.put(key("a"), read("old"), FOREVER)
+        cache.put(key("a"), newer, lifetime)
+        assert cache.get(key("a")) is None
+        assert cache.stale(key("a")) is None
+    assert (cache.stats().entries, cache.stats().evictions) == (0, 0)
+
+
+def test_a_result_past_its_time_is_remembered_for_its_grace_but_is_no_hit() -> None:
+    clock = Clock()
+    cache = ReadCache(10, 10_000, clock, grace=5.0)
+    cache.put(key("a"), read("old"), 10.0)
+    clock.now += 10
+    assert cache.get(key("a")) is None
+    assert cache.stale(key("a")).text == "old"
+    clock.now += 4.999
+    assert cache.get(key("a")) is None
+    assert cache.stale(key("a")).text == "old"
+    clock.now += 0.001
+    assert cache.stale(key("a")) is None
+    assert cache.get(key("a")) is None  # and now it is forgotten
+    assert cache.stats() == CacheStats(stale=2)
+
+
 def test_entries_are_dropped_one_by_one_or_by_what_their_key_is() -> None:
     cache = ReadCache(10, 10_000)
     for server in ("s", "t"):
@@ -193,8 +219,7 @@ def test_whatever_is_done_to_it_it_stays_within_its_bounds_and_never_lies(
     for number, (move, name, size, lifetime) in enumerate(moves):
         if move == "put":
             cache.put(key(name), read(f"{number} ", size=size), lifetime)
-            if lifetime > 0:
-                truth[key(name)] = (f"{number} ", clock.now + lifetime)
+            truth[key(name)] = (f"{number} ", clock.now + lifetime)
         elif move == "drop":
             cache.drop(key(name))
             truth.pop(key(name), None)

@@ -165,9 +165,11 @@ async def test_a_list_without_end_is_cut_at_the_limit(
 
 
 async def test_the_time_out_is_for_all_pages_together(manager: Manager) -> None:
-    server = await manager.add("s", spec("cursor_loop", "endless", limits=Limits(pages=10**9)))
+    # Each page comes in no time, and there are more of them than can come in this time.
+    server = await manager.add("s", spec("cursor_loop", "endless", limits=Limits(pages=20_000)))
+    await server.start()
     with pytest.raises(CallTimedOut) as caught:
-        await server.list_tools(timeout=0.2)
+        await server.list_tools(timeout=0.05)
     assert (caught.value.method, caught.value.server) == ("tools/list", "s")
     assert "no answer within " in str(caught.value)
     assert int((await server.call_tool("asked")).text) > 1

@@ -262,10 +262,10 @@ def test_what_is_not_json_is_refused_as_such(tmp_path: Path, text: str) -> None:
 
 
 def test_the_line_of_an_error_is_the_line_of_the_file(tmp_path: Path) -> None:
-    text = '// one\n/* two\nthree */\n{"servers": {\n// five\n"s": {"command" "x"}}}'
+    text = '// one\n/* two\nthree */\n{"servers": {\n// five\n/* six */ "s": {"command" "x"}}}'
     with pytest.raises(ConfigError) as caught:
         config.load(written(tmp_path, text))
-    assert "line 6 column 17" in str(caught.value)
+    assert "line 6 column 27" in str(caught.value)
 
 
 def test_nesting_without_end_is_refused(tmp_path: Path) -> None:

@@ -108,6 +108,8 @@ async def test_a_call_waits_no_longer_than_its_time_out_and_the_start_goes_on(
 ) -> None:
     gate = tmp_path / "gate"
     server = await manager.add("slow", gated(gate))
+    server.begin()
+    await in_state(server, "opening")
     begun = time.monotonic()
     with pytest.raises(CallTimedOut) as caught:
         await echo(server, timeout=0.1)

@@ -143,13 +143,14 @@ async def test_stop_after_it_failed(manager: Manager) -> None:
 
 
 async def test_stop_while_a_failed_opening_is_cleaned_up(manager: Manager, tmp_path: Path) -> None:
-    # It does not open in time, and its end takes a second: in there comes the stop.
+    # It does not open in time, and its end takes a while: in there comes the stop.
     timeouts = Timeouts(open=0.1, eof=0.6, term=1.0)
     server = await manager.add("slow", gated(tmp_path / "never", timeouts=timeouts))
     server.begin()
     await in_state(server, "opening")
     pid = pid_of(server)
-    await anyio.sleep(0.3)
+    supervisor = server._supervisor
+    await eventually(lambda: supervisor._opening is not None and supervisor._opening._closing)
     assert (server.state, alive(pid)) == ("opening", True)
     await server.stop()
     await gone(pid)
