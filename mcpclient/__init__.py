@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from mcpclient.features.cache import CacheStats
 from mcpclient.features.notifications import TickReport, Token
+from mcpclient.features.operation import Operation
 from mcpclient.ground.errors import (
     CallCancelled,
     CallLost,
@@ -17,6 +18,7 @@ from mcpclient.ground.errors import (
     LocalProtocolError,
     McpClientError,
     OpeningFailed,
+    OutputInvalid,
     ProtocolError,
     RemoteProtocolError,
     ReplyError,
@@ -43,6 +45,7 @@ from mcpclient.protocol.content import (
     TextContent,
     UnknownContent,
 )
+from mcpclient.protocol.extensions import Extension
 from mcpclient.protocol.types import (
     Completion,
     Prompt,
@@ -68,6 +71,7 @@ __all__ = [
     "ConfigError",
     "EmbeddedResource",
     "Exit",
+    "Extension",
     "ImageContent",
     "Incident",
     "InputRefused",
@@ -76,6 +80,8 @@ __all__ = [
     "Manager",
     "McpClientError",
     "OpeningFailed",
+    "Operation",
+    "OutputInvalid",
     "Prompt",
     "PromptArgument",
     "PromptMessage",

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from mcpclient.connection.connection import Connection
     from mcpclient.connection.progress import Progress
-    from mcpclient.ground.errors import InputRefused
+    from mcpclient.ground.errors import InputRefused, ReplyError
 
 Timeout = float | None | UnsetType
 """Seconds, None for no limit, or UNSET for the default of the server (``Timeouts.call``)."""
@@ -38,12 +38,25 @@ class Caller(Protocol):
     ) -> Raw:
         """Return a result, waiting for the server if need be. Raises as the connection does."""
 
+    async def plain(
+        self,
+        method: str,
+        params: Mapping[str, Any],
+        timeout: Timeout,
+        on_progress: Progress | None = None,
+    ) -> Raw:
+        """Return a result as :meth:`request` does, but wait for no task that the call becomes.
+
+        Raises:
+            OtherResult: It became one.
+        """
+
     async def resume(
         self,
         method: str,
         params: Mapping[str, Any],
         timeout: Timeout,
-        needed: InputRefused,
+        needed: InputRefused | ReplyError,
     ) -> Raw:
         """Answer what the first round of a call asked, and return its final result.
 

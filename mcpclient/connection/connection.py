@@ -70,7 +70,8 @@ class Counts(Struct):
     Attributes:
         oversize: Frames over the limit.
         asks: Requests from the server.
-        ignored: Requests from the server that its era forbids, never answered.
+        ignored: Requests from the server that were never answered: its era forbids them, or it
+            does not read.
         own: Requests of ours that no user made: openings and pings.
     """
 
@@ -244,13 +245,12 @@ class Connection:
         """Return the error that an outcome means."""
         match outcome:
             case Refusal(code=code, message=message, data=data):
-                return ReplyError(
-                    code,
-                    message,
-                    payload.told(data),
-                    method=call.method,
-                    server=self.server,
+                told = payload.told(data)
+                refused = ReplyError(
+                    code, message, told, method=call.method, server=self.server
                 )
+                refused.wants = self.session.era.wanted(code, told)
+                return refused
             case Broken(problem=problem):
                 return RemoteProtocolError(
                     f'{call.method} on "{self.server}": {problem}{self.aside()}'
@@ -399,12 +399,13 @@ class Connection:
         self.reason = reason
         self.ended.set()
         _log.info("%s x %s%s", self.label, exit, f", {reason}" if reason else "")
-        self.deadlines.stop()
         self.session.close()
         if self.on_over is not None:
             self.on_over()
         self.inflight.lose(lambda call: self.lost(call.method, maybe_done=call.item.written))
         self.inflight.check()
+        # Last: the end of an ask, told above, sets the clock of the calls in flight anew.
+        self.deadlines.stop()
 
     def lost(self, method: str, *, maybe_done: bool) -> CallLost:
         """Return the error of a call that the end of this connection cut off."""
@@ -451,6 +452,8 @@ class Connection:
                 self.label,
                 printable(ask.method, 100),
             )
+        elif self._limits.outbox is not None and self.transport.waiting > self._limits.outbox:
+            self.counts.ignored += 1  # it asks on and on, but reads no answer
         elif ask.method == methods.PING:
             self.send(self.session.answer(ask, {}))
         elif not self._owner.asked(self, ask):
@@ -470,9 +473,13 @@ class Connection:
 
     def _unasked(self, params: Raw) -> None:
         try:
-            self._owner.unasked(payload.decode(params, _Cancelled).id)
+            id = payload.decode(params, _Cancelled).id
         except RemoteProtocolError:
             return  # malformed ones are ignored (CAN-04)
+        if _log.isEnabledFor(logging.DEBUG):
+            known = printable(str(id), 100) if type(id) in (int, str) else "what has no such id"
+            _log.debug("%s < %s %s", self.label, methods.CANCELLED, known)
+        self._owner.unasked(id)
 
     def _unmatched(self, id: int, line: bytes) -> None:
         if not self.session.issued(id):

@@ -59,7 +59,7 @@ class Deadlines:
                 no limit.
             moves: Whether progress moves it.
         """
-        now = time.monotonic()
+        call.begun = now = time.monotonic()
         call.timeout = timeout
         call.deadline = deadline = now + timeout
         if moves:
@@ -90,10 +90,9 @@ class Deadlines:
             if call.deadline is None or call.timeout is None:
                 continue
             # One that was made meanwhile, or moved on meanwhile, lost less.
-            lost = now - max(self._held_since, call.deadline - call.timeout)
-            call.deadline += lost
+            call.deadline += now - max(self._held_since, call.deadline - call.timeout)
             if call.hard is not None:
-                call.hard += lost
+                call.hard += now - max(self._held_since, call.begun)
         self.stop()
         self._sweep()
 

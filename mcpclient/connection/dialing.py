@@ -93,19 +93,28 @@ class Dialer:
         """
         attempt = _Attempt(self, generation, owner, started)
         try:
-            connection = await attempt.run(self._proven or self._era)
-        except DiedOnProbe:
-            _log.info("%s#%d = ended when probed; once more", self._server, generation)
-            connection = await attempt.run("handshake")
+            connection = await self._opened(attempt, self._proven or self._era)
         except OpeningFailed as problem:
             if not (problem.final and self._proven):
                 raise
             # It refuses what it accepted before: it was upgraded between two lives.
             self._proven = None
-            connection = await attempt.run(self._era)
+            connection = await self._opened(attempt, self._era)
         if self._era == "auto" and connection.session.era.name == "handshake":
             self._proven = "handshake"
         return connection
+
+    async def _opened(self, attempt: _Attempt, era: str) -> Connection:
+        try:
+            return await attempt.run(era)
+        except DiedOnProbe:
+            _log.info("%s#%d = ended when probed; once more", self._server, attempt.generation)
+        try:
+            # By initialize this time. If it was not the probe that killed it, and it is of the
+            # stateless era, it says so.
+            return await attempt.run(era, probed=True)
+        except DiedOnProbe as death:
+            raise death.problem from None
 
 
 class _Attempt:
@@ -115,13 +124,13 @@ class _Attempt:
         self, dialer: Dialer, generation: int, owner: Owner, started: Callable[[Connection], None]
     ) -> None:
         self._dialer = dialer
-        self._generation = generation
+        self.generation = generation
         self._owner = owner
         self._started = started
         self._limit = dialer._timeouts.open
         self._deadline = math.inf if self._limit is None else anyio.current_time() + self._limit
 
-    async def run(self, era: str) -> Connection:
+    async def run(self, era: str, *, probed: bool = False) -> Connection:
         dialer = self._dialer
         with anyio.CancelScope(deadline=self._deadline) as scope:
             transport = await dialer._connect()
@@ -134,7 +143,7 @@ class _Attempt:
             timeouts=dialer._timeouts,
             limits=dialer._limits,
             server=dialer._server,
-            generation=self._generation,
+            generation=self.generation,
             owner=self._owner,
             trace=dialer._tracer,
         )
@@ -143,7 +152,7 @@ class _Attempt:
             self._started(connection)
             connection.start()
             with anyio.CancelScope(deadline=self._deadline) as scope:
-                await Opening(connection, era, dialer._timeouts.probe).run()
+                await Opening(connection, era, dialer._timeouts.probe, probed=probed).run()
             if scope.cancelled_caught:
                 raise self._too_slow("the server did not open", connection)
         except BaseException:

@@ -48,6 +48,7 @@ class Call(Struct, eq=False):
         item: Its frame, which tells whether it was written.
         waiter: Who gets the outcome, or None.
         watch: What is called with it otherwise, or None.
+        begun: When its time began, if it times out.
         deadline: When it times out, or None.
         timeout: The span it may be idle, or None.
         hard: When it times out whatever its progress, or None.
@@ -60,6 +61,7 @@ class Call(Struct, eq=False):
     item: Outgoing
     waiter: Waiter | None = None
     watch: Callable[[Any], None] | None = None
+    begun: float = 0.0
     deadline: float | None = None
     timeout: float | None = None
     hard: float | None = None

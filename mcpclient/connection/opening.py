@@ -25,24 +25,37 @@ if TYPE_CHECKING:
 
 
 class DiedOnProbe(Exception):
-    """The server ended when it was probed. A fresh process may open by ``initialize``."""
+    """The server ended when it was probed. A fresh process may open by ``initialize``.
+
+    Attributes:
+        problem: What it is if that was tried already.
+    """
+
+    def __init__(self, problem: OpeningFailed) -> None:
+        super().__init__(str(problem))
+        self.problem = problem
 
 
 class Opening:
     """One opening of one connection."""
 
-    def __init__(self, connection: Connection, era: str, probe_time: float) -> None:
+    def __init__(
+        self, connection: Connection, era: str, probe_time: float, *, probed: bool = False
+    ) -> None:
         """Prepare to open a connection.
 
         Args:
             connection: A started connection with a fresh session.
             era: ``auto``, ``handshake``, ``stateless`` or a version.
             probe_time: How long the probe may stay unanswered, in seconds.
+            probed: Whether a process before this one ended when it was probed, so that this one
+                is asked to initialize first.
         """
         self._connection = connection
         self._session = connection.session
         self._era = era
         self._probe_time = probe_time
+        self._unprobed = probed
         self._probed: _Reply | None = None
         self._proven = False
 
@@ -54,7 +67,7 @@ class Opening:
             DiedOnProbe: It ended before it answered the probe.
         """
         era = self._era
-        if era == "handshake" or era in versions.HANDSHAKE:
+        if self._unprobed or era == "handshake" or era in versions.HANDSHAKE:
             await self._shake(era if era in versions.HANDSHAKE else versions.HANDSHAKE[-1])
         else:
             version = era if era in versions.STATELESS else versions.STATELESS[-1]
@@ -92,7 +105,7 @@ class Opening:
                 case probe.Respawn():
                     if self._era != "auto":
                         raise self._died(reply.outcome)
-                    raise DiedOnProbe
+                    raise DiedOnProbe(self._died(reply.outcome))
                 case Refused(problem=problem):
                     raise self._failed(problem, final=True)
                 case _:

@@ -27,6 +27,8 @@ _METHODS = {
     "elicitation/create": ELICITATION,
 }
 _ACTIONS = ("accept", "decline", "cancel")
+# What a model's answer must have, in every version.
+_SAMPLED = ("role", "content", "model")
 
 
 class Refuse(McpClientError):
@@ -82,23 +84,39 @@ class Asks:
         """Return whether a handler answers a method."""
         return method in self._handlers
 
+    def check(self, method: str, params: Mapping[str, Any]) -> None:
+        """Refuse what no handler must be bothered with.
+
+        Raises:
+            Refuse: Nothing answers it, or it was never offered.
+        """
+        if method not in self._handlers:
+            raise Refuse(f"{printable(method, 100)} is not supported by this client", code=-32601)
+        if method == "sampling/createMessage" and _uses_tools(params):
+            # We do not offer sampling.tools (SMP-02), so there is no turn of theirs to get right
+            # or wrong either (SMP-07).
+            raise Refuse("sampling with tools is not supported by this client", code=-32602)
+        if method == "elicitation/create" and _mode(params) not in ("form", "url"):
+            raise Refuse("the mode of this elicitation is not supported", code=-32602)
+
     async def answer(self, server: Any, method: str, params: Mapping[str, Any]) -> Any:
         """Return the result of an ask.
 
         Raises:
             Refuse: The handler refuses, or there is none, or it answers what it must not.
         """
-        handler = self._handlers.get(method)
-        if handler is None:
-            raise Refuse(f"{printable(method, 100)} is not supported by this client", code=-32601)
+        self.check(method, params)
+        handler = self._handlers[method]
         if method == "roots/list":
-            found = await _called(handler, server)
-            return {"roots": [one if isinstance(one, dict) else _root(one) for one in found]}
-        _check(method, params)
+            return {"roots": [_root(one) for one in _listed(await _called(handler, server))]}
         answer = msgspec.to_builtins(await _called(handler, server, params))
         if not isinstance(answer, dict):
             raise Refuse(f"the handler of {method} returned no mapping", code=-32603)
-        return _elicited(params, answer) if method == "elicitation/create" else answer
+        if method == "elicitation/create":
+            return _elicited(params, answer)
+        if lacking := [name for name in _SAMPLED if answer.get(name) is None]:
+            raise Refuse(f"the handler's result lacks {', '.join(lacking)}", code=-32603)
+        return answer
 
 
 async def _called(handler: Callable[..., Any], *facts: Any) -> Any:
@@ -106,12 +124,21 @@ async def _called(handler: Callable[..., Any], *facts: Any) -> Any:
     return await answer if hasattr(answer, "__await__") else answer
 
 
-def _check(method: str, params: Mapping[str, Any]) -> None:
-    if method == "sampling/createMessage" and ("tools" in params or "toolChoice" in params):
-        # We do not offer sampling.tools (SMP-02).
-        raise Refuse("sampling with tools is not supported by this client", code=-32602)
-    if method == "elicitation/create" and params.get("mode", "form") not in ("form", "url"):
-        raise Refuse(f"the mode {params.get('mode')!r} is not supported", code=-32602)
+def _uses_tools(params: Mapping[str, Any]) -> bool:
+    if params.get("tools") is not None or params.get("toolChoice") is not None:
+        return True
+    messages = params.get("messages")
+    for message in messages if isinstance(messages, list) else ():
+        content = message.get("content") if isinstance(message, dict) else None
+        for block in content if isinstance(content, list) else [content]:
+            if isinstance(block, dict) and block.get("type") in ("tool_use", "tool_result"):
+                return True
+    return False
+
+
+def _mode(params: Mapping[str, Any]) -> object:
+    mode = params.get("mode")
+    return "form" if mode is None else mode  # ELI-03
 
 
 def _elicited(params: Mapping[str, Any], answer: dict[str, Any]) -> dict[str, Any]:
@@ -121,7 +148,7 @@ def _elicited(params: Mapping[str, Any], answer: dict[str, Any]) -> dict[str, An
         raise Refuse(f"the handler's action must be one of {', '.join(_ACTIONS)}", code=-32603)
     if action != "accept":
         return {"action": action}
-    if params.get("mode", "form") == "url":
+    if _mode(params) == "url":
         return {"action": "accept"}  # consent only; there is no content (ELI-14)
     from mcpclient.features.forms import filled, problems  # only who fills forms needs it
 
@@ -139,10 +166,22 @@ def _listed(roots: Any) -> list[Any]:
     return list(roots)
 
 
-def _root(one: Any) -> dict[str, str]:
-    if isinstance(one, str) and "://" in one:
-        if not one.startswith("file://"):
-            raise ValueError(f"a root is a path or a file: URI, not {one!r}")
-        return {"uri": one}
+def _root(one: Any) -> dict[str, Any]:
+    if isinstance(one, Mapping):
+        return {**one, "uri": _checked(one.get("uri"))}
+    if isinstance(one, str) and ("://" in one or one.startswith("file:")):
+        return {"uri": _checked(one)}
     path = Path(one).absolute()
+    if ".." in path.parts:
+        path = path.resolve()  # what the system would make of it
     return {"uri": path.as_uri(), "name": path.name}
+
+
+def _checked(uri: Any) -> str:
+    if not isinstance(uri, str) or not uri.startswith("file://"):
+        raise ValueError(f"a root is a path or a file: URI, not {uri!r}")
+    from urllib.parse import unquote  # only who gives URIs needs it
+
+    if ".." in unquote(uri).replace("\\", "/").split("/"):
+        raise ValueError(f"a root's URI must not climb by '..': {uri!r}")  # ROOT-03
+    return uri

@@ -95,6 +95,11 @@ class ReadCache:
         self._stats.hits += 1
         return entry.result
 
+    def peek(self, key: Key) -> Any:
+        """Return a fresh result and count nothing, or None."""
+        entry = dict.get(self._kept, key) if self._kept is not None else None
+        return entry.result if entry is not None and self._clock() < entry.stale_at else None
+
     def stale(self, key: Key) -> Any:
         """Return a result that is still remembered, fresh or not, or None."""
         entry = self._kept.get(key) if self._kept is not None else None

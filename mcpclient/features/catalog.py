@@ -10,15 +10,17 @@ from __future__ import annotations
 
 import logging
 import time
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
-from msgspec import Raw, Struct
+from msgspec import Struct
 
 from mcpclient.ground.errors import CallTimedOut, ReplyError, timed_out
 from mcpclient.protocol import methods
 from mcpclient.protocol.types import Item, Page, Prompt, Resource, ResourceTemplate, Tool, page
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from mcpclient.connection.caller import Caller, Timeout
     from mcpclient.connection.connection import Connection
     from mcpclient.features.resources import Reader
@@ -30,14 +32,9 @@ _log = logging.getLogger("mcpclient")
 _KEY = {Tool: "name", Prompt: "name", Resource: "uri", ResourceTemplate: "uri_template"}
 
 
-class _Shelved(Struct, gc=False):
-    # Read anew at each use: items can be changed, and nobody's change must reach anybody else.
-    result: Raw
-
-    @property
-    def size(self) -> int:
-        """How many bytes of JSON it has."""
-        return len(memoryview(self.result))
+class _Shelved(Struct, Generic[I]):
+    page: Page[I]
+    size: int
 
 
 async def listed(
@@ -67,7 +64,9 @@ async def listed(
     # A server that declared nothing at all may have forgotten to.
     if declared and methods.DECLARED_BY[method] not in declared:
         return []
-    end = None if left is None else time.monotonic() + left
+    deadlines = connection.deadlines
+    # Time in which the server waits for this side does not count.
+    end = None if left is None else time.monotonic() + left - deadlines.held
     found: dict[str, I] = {}
     seen: set[str] = set()
     cursor: str | None = None
@@ -77,7 +76,7 @@ async def listed(
         if connection.over:
             # Between two pages; no cursor outlives its session (PAG-05).
             raise connection.lost(method, maybe_done=True)
-        left = None if end is None else end - time.monotonic()
+        left = None if end is None else end + deadlines.held - time.monotonic()
         if left is not None and left <= 0:
             # Each page may come in time and the list be without end all the same.
             raise CallTimedOut(
@@ -115,6 +114,26 @@ async def listed(
     return list(found.values())
 
 
+def kept(shelf: Reader, server: str, method: str) -> Iterator[Any]:
+    """Give the items of a list as far as its pages are kept. Nobody is asked."""
+    cursor: str | None = None
+    seen: set[str | None] = set()
+    while cursor not in seen:
+        seen.add(cursor)
+        found: _Shelved[Any] | None = shelf.cache.peek(_place(server, method, cursor))
+        if found is None:
+            return
+        yield from found.page.items
+        if found.page.next_cursor is None:
+            return
+        cursor = found.page.next_cursor
+
+
+def _place(server: str, method: str, cursor: str | None) -> tuple[str, str, str]:
+    # "" is a cursor, so the first page needs a name that is none.
+    return (server, method, "first" if cursor is None else f"at {cursor}")
+
+
 async def _page(
     connection: Connection,
     method: str,
@@ -125,27 +144,28 @@ async def _page(
     use: str,
 ) -> Page[I]:
     """Return one page, from the shelf if it is there; pages expire one by one (CACHE-12)."""
-    # "" is a cursor, so the first page needs a name that is none.
-    key = (connection.server, method, "first" if cursor is None else f"at {cursor}")
+    key = _place(connection.server, method, cursor)
     if shelf is not None and use == "use":
-        kept: _Shelved | None = shelf.cache.get(key)
+        kept: _Shelved[I] | None = shelf.cache.get(key)
         if kept is not None:
             await connection.loop.checkpoint()
-            return page(kept.result, kind)
+            return kept.page
     epoch = shelf.cache.epoch(connection.server) if shelf is not None else 0
     try:
         result = await connection.request(
             method, None if cursor is None else {"cursor": cursor}, timeout
         )
     except CallTimedOut:
-        old: _Shelved | None = shelf.cache.stale(key) if shelf is not None else None
-        if old is not None:
-            return page(old.result, kind)
+        # Who would not take a fresh one does not want an old one.
+        if shelf is not None and use == "use":
+            old: _Shelved[I] | None = shelf.cache.stale(key)
+            if old is not None:
+                return old.page
         raise
     part = page(result, kind)
     # A notice that came meanwhile makes it old before it is kept.
     if shelf is not None and use != "bypass" and epoch == shelf.cache.epoch(connection.server):
         lifetime = connection.session.era.lifetime(result)
-        lifetime = shelf.lists_ttl if lifetime is None else lifetime
-        shelf.cache.put(key, _Shelved(result), lifetime)
+        shelved = _Shelved(part, len(memoryview(result)))
+        shelf.cache.put(key, shelved, shelf.lists_ttl if lifetime is None else lifetime)
     return part

@@ -98,6 +98,7 @@ class Course:
         task: It as last told, or None.
         outcome: The result, or why there is none, or None before it is known.
         changes: How often the status changed.
+        vigil: Those who wait for news of it.
     """
 
     def __init__(self, home: Home, id: str | None = None) -> None:
@@ -109,7 +110,7 @@ class Course:
         self._step: Step | None = None
         # Whether the status must be asked for before anything else.
         self._due = True
-        self._vigil = Vigil(home.loop, self._run, f"task of {home.caller.name}")
+        self.vigil = Vigil(home.loop, self._run, f"task of {home.caller.name}")
         self._news: anyio.Event | None = None
         self._pause = _FIRST
         self._cancelled = False
@@ -147,12 +148,12 @@ class Course:
         self.outcome = result
 
     def begin(self, rules: Tasks, task: Task) -> None:
-        """It is this task, just made."""
+        """It is this task, just made or found in a list."""
         self.id = task.id
-        if task.status == WORKING:
+        if rules.directed or task.status == WORKING:
             self._take(rules, task)
             self._due = False
-        else:
+        elif self.task is None:
             # What came along is not all of it: the rest is there for the asking.
             self.task = task
             self.changes += 1
@@ -172,28 +173,26 @@ class Course:
 
     # -- waiting ---------------------------------------------------------------------------
 
-    async def result(self, limit: float | None, then: str) -> Raw:
+    async def result(self, limit: float | None, then: str, begun: float | None = None) -> Raw:
         """Wait for the result as it came, or raise why there is none.
 
         Args:
             limit: Seconds, None for no limit.
             then: What becomes of the task if they run out, for the error.
+            begun: When they began, by the monotonic clock; now if not given.
         """
-        begun, idle = time.monotonic(), self._leeway.idle()
+        begun = time.monotonic() if begun is None else begun
+        idle = self._leeway.idle()
         while self.outcome is None:
             left = self._leeway.left(begun, idle, limit)
             if left is not None and left <= 0:
                 waited = seconds(limit or 0.0)
                 problem = f"the task {self._named} did not end within {waited}; {then}"
                 raise CallTimedOut(problem, method=methods.TOOLS_CALL, server=self.server)
-            await self.wait(left)
+            await self.vigil.wait(left)
         if isinstance(self.outcome, McpClientError):
             raise self.outcome.again()
         return self.outcome
-
-    async def wait(self, left: float | None = None) -> None:
-        """Wait for news, for so many seconds; raise what went wrong with asking for them."""
-        await self._vigil.wait(left)
 
     def nudge(self) -> None:
         """There may be news: ask at once (LTSK-07)."""
@@ -202,8 +201,8 @@ class Course:
 
     def end(self, problem: McpClientError) -> None:
         """Nobody is to be asked any more: tell those who wait."""
-        self._vigil.wake(problem)
-        self._vigil.end()
+        self.vigil.wake(problem)
+        self.vigil.end()
 
     # -- the job ---------------------------------------------------------------------------
 
@@ -225,10 +224,10 @@ class Course:
                     self._due = True
                     await self._sleep()
         except McpClientError as problem:
-            self._vigil.wake(problem)
+            self.vigil.wake(problem)
         except Exception:  # the job's outer edge: a fault of ours must let nobody wait for ever
             _log.exception("%s ! the task %s failed", self.server, self._named)
-            self._vigil.wake(McpClientError("a fault in mcpclient itself; the log tells more"))
+            self.vigil.wake(McpClientError("a fault in mcpclient itself; the log tells more"))
         finally:
             self._home.unfollow(self)
 
@@ -236,6 +235,7 @@ class Course:
         """Do what is to be done next, whatever that is."""
         step = self._step
         if self._due or step is None:
+            self._news = anyio.Event()  # what comes from here on is newer than the answer
             await self.poll(UNSET)
             return
         if isinstance(step, Fetch):
@@ -253,16 +253,14 @@ class Course:
             self._pause = min(pause * 1.5, _CALM)
         else:
             pause = min(max(poll, _SOONEST), _LATEST)
-        if self._news is None:
-            self._news = anyio.Event()
+        news = self._news = self._news or anyio.Event()
         # However many notices come, the server is not asked more often than this.
         await anyio.sleep(_SOONEST)
         with anyio.move_on_after(pause - _SOONEST):
-            await self._news.wait()
+            await news.wait()
 
     async def poll(self, timeout: Timeout) -> None:
         """Ask for the status."""
-        self._news = anyio.Event()  # what comes from here on is newer than the answer
         try:
             rules, told = await self._ask(methods.TASKS_GET, timeout)
         except ReplyError as refused:
@@ -292,7 +290,7 @@ class Course:
     async def _fetch(self) -> None:
         """Get the outcome; if the task still runs, this takes as long as it does."""
         task = self.task
-        assert task is not None
+        assert task is not None, "only what is known is fetched"
         try:
             rules, result = await self._ask(methods.TASKS_RESULT, None)
         except ReplyError as refused:
@@ -330,7 +328,7 @@ class Course:
         if self.id is None:
             raise LocalProtocolError("the tool answered at once; there is no task to ask about")
         connection, left = await self._home.caller.line(timeout, method)
-        rules = rules_of(connection)
+        rules = connection.session.tasks()
         if isinstance(rules, NoTasks):
             raise LocalProtocolError(f'no tasks with the server "{self.server}": {rules.barred}')
         if method == methods.TASKS_CANCEL and not rules.cancels:
@@ -359,7 +357,7 @@ class Course:
             case Cancelled():
                 self._conclude(self._gone())
             case Again() | Fetch() | Reply():
-                self._vigil.wake()
+                self.vigil.wake()
             case _:
                 assert_never(step)
 
@@ -375,14 +373,12 @@ class Course:
         if self._token is not None:
             connection, id = self._token
             connection.kept.drop(id)
-        self._vigil.wake()
+        self.vigil.wake()
 
     def _unknown(self, refused: ReplyError) -> McpClientError:
         if self._cancelled:
-            # A task that was cancelled may be forgotten at once.
-            problem = self._gone()
-            self._conclude(problem)
-            return problem
+            self._conclude(self._gone())  # a task that was cancelled may be forgotten at once
+            return self._gone()
         said = printable(refused.message, 200)
         return CallLost(
             f"the server does not know the task {self._named} (any more): {said}",
@@ -399,9 +395,3 @@ class Course:
     @property
     def _named(self) -> str:
         return repr(printable(self.id or "", 100))
-
-
-def rules_of(connection: Connection) -> Tasks | NoTasks:
-    """Return how the server at the other end runs tasks."""
-    terms = connection.session.terms
-    return connection.session.era.tasks(terms.capabilities if terms is not None else {})

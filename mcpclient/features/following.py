@@ -29,7 +29,7 @@ class Subscription:
     Each update is the ``params`` of the notice: a mapping with ``uri``, of the resource or of one
     below it. Updates that say the same and are not taken yet are one. After a restart of the
     server there is one more, since nobody knows what was missed. The iteration ends when the
-    server is removed.
+    server is removed, and raises if the server does not agree any more.
 
     Attributes:
         uri: The resource.
@@ -43,17 +43,21 @@ class Subscription:
         timeout: Timeout,
         limit: int,
     ) -> None:
+        if not isinstance(uri, str):
+            raise LocalProtocolError(f"a URI is text, not {type(uri).__name__}")
         self.uri = uri
         self._caller = caller
         self._home = home
         self._timeout = timeout
         self._updates: deque[Any] = deque(maxlen=limit)
-        self._waiter: Waiter | None = None
+        self._waiters: set[Waiter] = set()
         self._loop: Loop | None = None
         self._over = False
 
     async def __aenter__(self) -> Self:
         connection, left = await self._caller.line(self._timeout, LISTEN)
+        if self._loop is not None:
+            raise LocalProtocolError("a subscription is entered once; make another")
         self._loop = connection.loop
         home = self._home
         home.follow(self)
@@ -62,7 +66,10 @@ class Subscription:
                 while (state := home.state_of(self.uri)) is False:
                     if self._over:
                         raise UseAfterClose(f'the server "{self._caller.name}" was removed')
-                    await self._wait()
+                    if home.up:
+                        await self._wait()
+                    else:  # wait for the next life, or hear that there is none
+                        await self._caller.line(None, LISTEN)
             if scope.cancelled_caught:
                 raise CallTimedOut(
                     "the server did not agree to the subscription in time",
@@ -72,6 +79,7 @@ class Subscription:
             if isinstance(state, McpClientError):
                 raise state.again()
         except BaseException:
+            self._over = True
             home.unfollow(self)
             raise
         return self
@@ -92,6 +100,8 @@ class Subscription:
         while not self._updates:
             if self._over:
                 raise StopAsyncIteration
+            if isinstance(refused := self._home.state_of(self.uri), McpClientError):
+                raise refused.again()
             await self._wait()
         return self._updates.popleft()
 
@@ -108,14 +118,16 @@ class Subscription:
 
     def wake(self) -> None:
         """Have who waits look again."""
-        if self._waiter is not None and not self._waiter.done():
-            self._waiter.set_result(None)
+        for waiter in self._waiters:
+            if not waiter.done():
+                waiter.set_result(None)
 
     async def _wait(self) -> None:
         if self._loop is None:
             raise LocalProtocolError("use a subscription with `async with`")
-        self._waiter = self._loop.waiter()
+        waiter = self._loop.waiter()
+        self._waiters.add(waiter)
         try:
-            await self._waiter
+            await waiter
         finally:
-            self._waiter = None
+            self._waiters.discard(waiter)

@@ -8,12 +8,15 @@ from msgspec import UNSET
 
 from mcpclient.ground.errors import ToolError
 from mcpclient.protocol import payload
-from mcpclient.protocol.eras.tasks import FAILED
 from mcpclient.protocol.types import ToolResult
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
     from mcpclient.connection.caller import Timeout
     from mcpclient.features.course import Course
+
+    Check = Callable[[Callable[..., Awaitable[ToolResult]], float | None], Awaitable[ToolResult]]
 
 
 class Operation:
@@ -38,6 +41,7 @@ class Operation:
         """
         self._course = course
         self._patience = patience
+        self._check: Check | None = None
         self.tool = tool
 
     @property
@@ -125,12 +129,23 @@ class Operation:
                 restarted and does not store its tasks.
             CallTimedOut: It did not end in time.
             InputRefused: It asks what nothing here answers.
+            OutputInvalid: As for ``invoke_tool``; of a task that was picked up, nothing is checked.
         """
         limit = self._patience if timeout is UNSET else timeout
-        result = ToolResult(await self._course.result(limit, "it goes on, and can be waited for"))
-        if result.is_error or self._course.status == FAILED:
+        if self._check is None:
+            return await self._result(limit)
+        return await self._check(self._result, limit)
+
+    async def _result(self, limit: float | None) -> ToolResult:
+        data = await self._course.result(limit, "it goes on, and can be waited for")
+        result = ToolResult(data)
+        if result.is_error or self._course.status == "failed":
             raise ToolError(result.error_text, result, tool=self.tool, server=self.server)
         return result
+
+    def checked_by(self, check: Check | None) -> None:
+        """Check each result by this, which is given a call and its time-out."""
+        self._check = check
 
     async def cancel(self, *, timeout: Timeout = UNSET) -> None:
         """Have the server cancel the task. It may end otherwise all the same: see :meth:`result`.
@@ -162,6 +177,6 @@ class Changes:
         while course.changes == self._seen:
             if course.ended:
                 raise StopAsyncIteration
-            await course.wait()
+            await course.vigil.wait()
         self._seen = course.changes
         return course.status

@@ -33,7 +33,8 @@ _PART = re.compile(
         u\{(?P<point>[0-9A-Fa-f]{1,6})\}
       | (?P<pair>u[Dd][89ABab][0-9A-Fa-f]{2}\\u[Dd][C-Fc-f][0-9A-Fa-f]{2})
       | c(?P<control>[A-Za-z])
-      | (?P<known>x[0-9A-Fa-f]{2} | u[0-9A-Fa-f]{4} | [pP]\{[^{}]*\} | k<[^<>]*>)
+      | (?P<known>x[0-9A-Fa-f]{2} | u[0-9A-Fa-f]{4} | [pP]\{[^{}]*\})
+      | k<(?P<name>[A-Za-z_]\w*)>
       | (?P<number>[0-9]+)
       | (?P<escaped>.)
     )
@@ -158,6 +159,8 @@ def _escape(part: re.Match[str]) -> str:
         return _character(0x10000 + ((high - 0xD800) << 10) + (low - 0xDC00))
     if part["control"]:
         return _character(ord(part["control"]) % 32)
+    if part["name"]:
+        return f"(?P={part['name']})"
     if part["number"]:
         return r"\x00" if part["number"] == "0" else part.group()
     escaped: Any = part["escaped"]

@@ -10,7 +10,7 @@ import time
 from typing import TYPE_CHECKING, TypeVar
 
 from mcpclient.features import catalog
-from mcpclient.ground.errors import CallLost, CallTimedOut, ServerDied
+from mcpclient.ground.errors import CallLost, McpClientError, ServerDied
 from mcpclient.protocol.methods import TOOLS_LIST
 from mcpclient.protocol.types import Tool
 
@@ -59,7 +59,7 @@ async def _harmless(caller: Caller, tool: str, left: float | None, lost: CallLos
     """Ask the new life whether it says that the tool may be called twice."""
     try:
         tools = await catalog.listed(caller, TOOLS_LIST, Tool, left, pages=1000)
-    except CallTimedOut:
-        raise lost from None
+    except McpClientError:
+        raise lost from None  # it is that call of which the caller must hear
     hints = next((one.annotations for one in tools if one.name == tool), {})
     return any(hints.get(hint) is True for hint in _HARMLESS)

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from mcpclient.loops.base import Waiter
 
 USES = ("use", "refresh", "bypass")
+# How often is looked whether a person who is asked has answered, in seconds.
+_GLANCE = 0.1
 
 
 def check_use(cache: str) -> None:
@@ -93,7 +95,9 @@ class Reader:
             if (old := self.cache.stale(key)) is not None:
                 return old  # type: ignore[no-any-return]  # of a read
             raise
-        except InputRefused as needed:
+        except (InputRefused, ReplyError) as needed:
+            if isinstance(needed, ReplyError) and not needed.wants:
+                raise
             # From here on each reader goes its own way; nothing of it is kept (MRTR-15).
             return ResourceResult(
                 await caller.resume(RESOURCES_READ, {"uri": uri}, timeout, needed)
@@ -156,10 +160,18 @@ class Reader:
         timer = None
         if timeout is not None:
             begun = time.monotonic()
+            deadlines = connection.deadlines
+            held = deadlines.held
 
             def expire() -> None:
-                if not waiter.done():
-                    waiter.set_result(time.monotonic() - begun)
+                nonlocal timer
+                waited = time.monotonic() - begun
+                idle = deadlines.held - held
+                if idle and waited - idle < timeout:
+                    # The server waited for this side meanwhile, which is nobody's time-out.
+                    timer = loop.later(max(timeout - waited + idle, _GLANCE), expire)
+                elif not waiter.done():
+                    waiter.set_result(waited)
 
             timer = loop.later(timeout, expire)
         try:

@@ -17,7 +17,7 @@ from reprlib import Repr
 from typing import Any
 
 from jsonschema.exceptions import ValidationError
-from jsonschema_specifications import REGISTRY
+from jsonschema_specifications import REGISTRY  # type: ignore[import-untyped]  # no stubs
 from referencing import Registry
 from referencing.exceptions import InvalidAnchor, NoSuchAnchor, PointerToNowhere, Unresolvable
 from referencing.jsonschema import UnknownDialect
@@ -31,6 +31,10 @@ from mcpclient.ground.text import printable, seconds
 _MOST = 10
 _SHOWN = Repr()
 _SHOWN.maxstring = _SHOWN.maxother = _SHOWN.maxlong = 60
+# The keywords whose own problem is a member that is there.
+_FORBID = (
+    *("None", "properties", "additionalProperties", "unevaluatedProperties", "unevaluatedItems"),
+)
 # What a broken schema, or a value of an odd size, makes the validator stumble over.
 _STUMBLES = (ValueError, TypeError, ArithmeticError, LookupError, AttributeError)
 
@@ -68,7 +72,7 @@ class Schema:
             raise Unusable("schema", f"it is {_kind(schema)}, and a schema is an object")
         self._made: dict[Any, Any] = {}
         with _bounded(limit, self._made):
-            kind = schemawords.validator(dialect(schema))
+            kind = schemawords.guarded(dialect(schema))
             meta = kind(kind.META_SCHEMA, registry=Registry())
             wrong = next(meta.iter_errors(schema), None)
             if wrong is not None:
@@ -76,6 +80,11 @@ class Schema:
             self._made.clear()
             _look_through(schema, kind)
             self._validator = kind(schema, registry=Registry())
+
+    def fits(self, value: object, limit: float) -> bool:
+        """Return whether a value fits. Arguments and errors as for :meth:`problems`."""
+        with _bounded(limit, self._made):
+            return next(self._validator.iter_errors(value), None) is None
 
     def problems(self, value: object, limit: float) -> list[str]:
         """Return why a value does not fit, one sentence each; none if it fits.
@@ -138,6 +147,7 @@ def _unresolved(ref: str, problem: Unresolvable) -> Unusable:
 def _look_through(schema: Any, kind: Any) -> None:
     """Find what a validator would find only when a value leads it there (SCH-06)."""
     create = specification(kind).create_resource
+    refs = {"$ref", "$dynamicRef", "$recursiveRef"} & kind.VALIDATORS.keys()
     made = create(schema)
     todo = [(made, REGISTRY.resolver_with_root(made))]
     seen: set[int] = set()
@@ -150,7 +160,7 @@ def _look_through(schema: Any, kind: Any) -> None:
             continue
         seen.add(id(contents))
         dialect(contents)
-        for keyword in ("$ref", "$dynamicRef", "$recursiveRef"):
+        for keyword in refs:
             if isinstance(ref := contents.get(keyword), str):
                 try:
                     target = resolver.lookup(ref)
@@ -206,12 +216,12 @@ def _where(error: ValidationError) -> str:
 def _broken(error: ValidationError) -> str:
     word, wanted = str(error.validator), error.validator_value
     if word == "type":
-        names = [wanted] if isinstance(wanted, str) else wanted
+        names: Any = [wanted] if isinstance(wanted, str) else wanted
         return f"must be of the type {' or '.join(map(str, names))}"
     if word == "required":
         return f"lacks a member: {printable(error.message, 100)}"
-    if word in ("None", "additionalProperties", "unevaluatedProperties", "unevaluatedItems"):
-        return "must not be there"
+    if word in _FORBID:
+        return "is not allowed"
     if word in ("anyOf", "oneOf", "not", "if", "contains"):
         more = word == "oneOf" and not error.context
         return "fits more than one of oneOf" if more else f"does not fit {word}"

@@ -100,7 +100,7 @@ def dialect(schema: object) -> str:
 
 
 @cache
-def validator(uri: str) -> Any:
+def guarded(uri: str) -> Any:
     """Return the validator class of a dialect."""
     base = DIALECTS[uri]
     ours = {word: _KEYWORDS[word] for word in _KEYWORDS.keys() & base.VALIDATORS.keys()}
@@ -115,7 +115,7 @@ def validator(uri: str) -> Any:
         kind = type(self)
         if isinstance(schema, dict) and "$schema" in schema:
             # A part may be in a dialect of its own; its validator must be one of ours as well.
-            kind = validator(dialect(schema))
+            kind = guarded(dialect(schema))
         # By identity: as long as the schema lives, so do its parts.
         known = watch.made.get(id(schema))
         if known is None or known._resolver is not resolver or type(known) is not kind:
@@ -190,6 +190,19 @@ def _pattern(validator: Any, one: Any, instance: Any, schema: Any) -> Iterator[V
         yield ValidationError("")
 
 
+def _properties(
+    validator: Any, parts: Any, instance: Any, schema: Any
+) -> Iterator[ValidationError]:
+    if isinstance(instance, dict):
+        for name, part in parts.items():
+            if name not in instance:
+                continue
+            if part is False:
+                yield ValidationError("", path=[name])  # which the package leaves out
+            else:
+                yield from validator.descend(instance[name], part, path=name, schema_path=name)
+
+
 def _pattern_properties(
     validator: Any, parts: Any, instance: Any, schema: Any
 ) -> Iterator[ValidationError]:
@@ -252,8 +265,9 @@ def _evaluated(validator: Any, instance: Any, schema: Any, top: bool = False) ->
     if not isinstance(schema, dict):
         return found
     resolver = validator._resolver
-    targets = [resolver.lookup(schema[word]) for word in ("$ref", "$dynamicRef") if word in schema]
-    if "$recursiveRef" in schema:
+    refs = [word for word in ("$ref", "$dynamicRef") if word in validator.VALIDATORS]
+    targets = [resolver.lookup(schema[word]) for word in refs if word in schema]
+    if "$recursiveRef" in schema and "$recursiveRef" in validator.VALIDATORS:
         targets.append(lookup_recursive_ref(resolver))
     for target in targets:
         inside = validator.evolve(schema=target.contents, _resolver=target.resolver)
@@ -310,6 +324,7 @@ _KEYWORDS: dict[str, Any] = {
     "uniqueItems": _unique,
     "multipleOf": _multiple,
     "pattern": _pattern,
+    "properties": _properties,
     "patternProperties": _pattern_properties,
     "additionalProperties": _additional,
     "unevaluatedProperties": _unevaluated_properties,

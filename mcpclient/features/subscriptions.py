@@ -9,15 +9,17 @@ https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/subscrip
 from __future__ import annotations
 
 import logging
+import time
 from typing import TYPE_CHECKING, Any, Protocol
 
 import anyio
 
 from mcpclient.ground.errors import (
-    CallTimedOut,
+    CallLost,
     LocalProtocolError,
     McpClientError,
 )
+from mcpclient.ground.text import printable
 from mcpclient.protocol.eras import Listen, Wanted
 from mcpclient.protocol.methods import LISTEN
 
@@ -29,7 +31,8 @@ if TYPE_CHECKING:
     from mcpclient.loops.base import Loop, Stop
 
 _log = logging.getLogger("mcpclient")
-# Pauses before a stream that the server ended is asked for again, in seconds.
+# Pauses before a stream that the server ended is asked for again, in seconds. One that lasted for
+# longer than the longest of them begins with the shortest again.
 _FIRST, _CAP = 0.1, 30.0
 
 
@@ -51,17 +54,25 @@ class Follower(Protocol):
 class Subscriptions:
     """The subscriptions to one server."""
 
-    def __init__(self, name: str, loop: Loop, patience: float | None) -> None:
+    def __init__(
+        self,
+        name: str,
+        loop: Loop,
+        patience: float | None,
+        missed: Callable[[Wanted], None] = lambda wanted: None,
+    ) -> None:
         """Begin with none.
 
         Args:
             name: The server's name.
             loop: The loop that runs this code.
             patience: How long the server may take to agree, in seconds.
+            missed: Told what was not heard of for a while, since a stream had ended.
         """
         self._name = name
         self._loop = loop
         self._patience = patience
+        self._missed = missed
         self._followers: dict[str, list[Follower]] = {}
         self._lists: frozenset[str] = frozenset()
         self._tasks: frozenset[str] = frozenset()
@@ -70,13 +81,24 @@ class Subscriptions:
         self._connection: Connection | None = None
         self._stream: _Stream | None = None
         self._job: Stop | None = None
+        # When a stream that ended may be asked for again, and the pause after that.
+        self._due = 0.0
+        self._pause = _FIRST
+        # Whether what was missed is to be made good: by a stream, or by the followers alone.
+        self._lapsed = False
+        self._again = False
 
     # -- what is wanted --------------------------------------------------------------------
 
     def follow(self, subscription: Follower) -> None:
         """Want a resource for one more follower."""
-        self._followers.setdefault(subscription.uri, []).append(subscription)
-        self._refused.pop(subscription.uri, None)
+        uri = subscription.uri
+        followers = self._followers.setdefault(uri, [])
+        if not followers and self._refused.pop(uri, None) is not None:
+            # Whoever was refused has left; this is another attempt.
+            active = self._active
+            self._active = Wanted(active.uris - {uri}, active.lists, active.tasks)
+        followers.append(subscription)
         self._kick()
 
     def unfollow(self, subscription: Follower) -> None:
@@ -104,6 +126,21 @@ class Subscriptions:
         """Return whether a resource is followed by now, or why it is not."""
         return self._refused.get(uri) or uri in self._active.uris
 
+    @property
+    def up(self) -> bool:
+        """Whether there is a server to agree to anything."""
+        return self._connection is not None
+
+    @property
+    def followed(self) -> bool:
+        """Whether anybody follows a resource."""
+        return bool(self._followers)
+
+    @property
+    def lasting(self) -> int:
+        """How many requests are open that nobody waits for: the stream, where there is one."""
+        return int(self._stream is not None and self._stream.going)
+
     # -- what happens ----------------------------------------------------------------------
 
     def went_up(self, connection: Connection) -> None:
@@ -111,21 +148,21 @@ class Subscriptions:
         self._connection = connection
         self._active = Wanted()
         self._refused.clear()
-        again = bool(self._followers)
+        self._due = 0.0
+        self._pause = _FIRST
+        self._lapsed = False
         self._kick()
-        if again:
-            # Nobody knows what was missed meanwhile (SUB-11).
-            for uri in list(self._followers):
-                self.deliver(uri, {"uri": uri})
 
     def went_down(self) -> None:
         """It is over."""
         self._connection = None
         self._stream = None
         self._active = Wanted()
+        self._again = bool(self._followers)
         if self._job is not None:
             self._job.cancel()
             self._job = None
+        self._wake()
 
     def close(self) -> None:
         """End all subscriptions: the server is removed."""
@@ -171,18 +208,17 @@ class Subscriptions:
             )
 
     async def _run(self, connection: Connection) -> None:
-        pause = _FIRST
         try:
             while self._connection is connection:
                 wanted = self._wanted
                 if wanted == self._active:
                     return
-                if await self._agree(connection, wanted):
-                    pause = _FIRST
-                    continue
-                # The server ended the stream, or does not answer: not again at once.
-                await anyio.sleep(pause)
-                pause = min(pause * 2, _CAP)
+                if (early := self._due - time.monotonic()) > 0:
+                    await anyio.sleep(early)
+                elif await self._agree(connection, wanted):
+                    self._catch_up(wanted)
+                else:
+                    self._postpone()
         finally:
             # Of another life there is another job.
             if self._connection is connection:
@@ -195,14 +231,19 @@ class Subscriptions:
         plan = connection.session.era.subscribing(self._active, wanted, capabilities)
         if isinstance(plan, Listen):
             return await self._listen(connection, wanted, plan)
+        refused: dict[str, McpClientError] = {}
         for uri in plan.refused:
-            self._refuse(uri, LocalProtocolError(_NOT_OFFERED.format(self._name)))
+            refused[uri] = LocalProtocolError(_NOT_OFFERED.format(self._name))
         for method, params in plan.requests:
+            uri = params["uri"]
+            if uri not in wanted.uris and uri in self._refused:
+                continue  # never agreed to, so there is nothing to take back
             try:
                 await connection.request(method, params, self._patience)
             except McpClientError as problem:
-                self._refuse(params["uri"], problem)
-        self._become(wanted)
+                if uri in wanted.uris:
+                    refused[uri] = problem
+        self._become(wanted, {**self._refused, **refused})
         return True
 
     async def _listen(self, connection: Connection, wanted: Wanted, plan: Listen) -> bool:
@@ -211,7 +252,7 @@ class Subscriptions:
             self._stream = None
             if old is not None:
                 old.leave()
-            self._become(wanted)
+            self._become(wanted, {})
             return True
         # The new one first, then the old one is ended: no update falls between (SUB-14).
         stream = _Stream(connection, old.ids if old is not None else set(), self._ended)
@@ -219,23 +260,21 @@ class Subscriptions:
         stream.open(plan.params)
         with anyio.move_on_after(self._patience):
             await stream.settled.wait()
-        if old is not None:
-            old.leave()
-        if stream.problem is not None:
-            self._stream = None
-            for uri in wanted.uris:
-                self._refuse(uri, stream.problem)
-            self._become(wanted)
+        if stream.live:
+            if old is not None:
+                old.leave()
+            unheard = wanted.uris.difference(stream.honoured)
+            problem = LocalProtocolError(_NOT_OFFERED.format(self._name))
+            self._become(wanted, dict.fromkeys(unheard, problem))
             return True
-        if not stream.live:
-            self._stream = None
-            stream.leave()
+        stream.leave()
+        self._stream = old if old is not None and old.live else None
+        if stream.problem is None:
             return False
-        honoured = stream.honoured
-        for uri in wanted.uris:
-            if honoured is not None and uri not in honoured:
-                self._refuse(uri, LocalProtocolError(_NOT_OFFERED.format(self._name)))
-        self._become(wanted)
+        # It is refused as a whole; what is there already must not suffer from what is new.
+        spared = self._active.uris if self._stream is not None else frozenset()
+        refused = dict.fromkeys(wanted.uris - spared, stream.problem)
+        self._become(wanted, {**self._refused, **refused})
         return True
 
     def _ended(self, stream: _Stream) -> None:
@@ -243,17 +282,41 @@ class Subscriptions:
         if self._stream is stream:
             self._stream = None
             self._active = Wanted()
+            self._lapsed = True
+            if time.monotonic() - stream.since > _CAP:
+                self._pause = _FIRST
+            self._postpone()
             self._kick()
 
-    def _become(self, wanted: Wanted) -> None:
+    def _postpone(self) -> None:
+        """The server ended a stream, or does not answer: not again at once (SUB-09)."""
+        self._due = time.monotonic() + self._pause
+        self._pause = min(self._pause * 2, _CAP)
+
+    def _become(self, wanted: Wanted, refused: dict[str, McpClientError]) -> None:
+        for uri, problem in refused.items():
+            if self._refused.get(uri) is not problem:
+                shown = printable(uri, 200)
+                _log.warning("%s ! %s is not followed: %s", self._name, shown, problem)
+        # Of what nobody wants any more nothing is remembered.
+        self._refused = {uri: refused[uri] for uri in refused if uri in wanted.uris}
         self._active = wanted
+        self._wake()
+
+    def _catch_up(self, wanted: Wanted) -> None:
+        """Nobody knows what was missed while nothing was agreed on (SUB-11)."""
+        lapsed, again = self._lapsed, self._again or self._lapsed
+        self._lapsed = self._again = False
+        if lapsed:
+            self._missed(wanted)
+        for uri in wanted.uris if again else ():
+            if uri not in self._refused:
+                self.deliver(uri, {"uri": uri})
+
+    def _wake(self) -> None:
         for followers in list(self._followers.values()):
             for follower in list(followers):
                 follower.wake()
-
-    def _refuse(self, uri: str, problem: McpClientError) -> None:
-        self._refused[uri] = problem
-        _log.warning("%s ! %s is not followed: %s", self._name, uri, problem)
 
 
 _NOT_OFFERED = 'the server "{}" offers no subscription to this; read it again when needed'
@@ -264,10 +327,11 @@ class _Stream:
 
     Attributes:
         settled: Set once it is live, or is known not to become so.
-        live: Whether the server agreed.
-        honoured: The resources it agreed to, or None if it did not say.
+        live: Whether the server agreed, and goes on.
+        since: When it agreed.
+        honoured: The resources it agreed to.
         problem: Why it never became live, if the server said.
-        ids: Its subscription's id, and those of the streams it took over from.
+        ids: Its subscription's id, and that of the stream it took over from.
     """
 
     def __init__(
@@ -279,18 +343,27 @@ class _Stream:
         self.ids = set(ids)
         self.settled = anyio.Event()
         self.live = False
-        self.honoured: list[str] | None = None
+        self.since = 0.0
+        self.honoured: list[str] = []
         self.problem: McpClientError | None = None
 
     @property
     def call_id(self) -> int | None:
         return self._call.id if self._call is not None else None
 
+    @property
+    def going(self) -> bool:
+        return self._call is not None and self._call.ending is None
+
     def open(self, params: Mapping[str, Any]) -> None:
         # No time-out: it lasts as long as it is wanted (TMO-06).
-        self._call = self._connection.begin(LISTEN, params, None, watch=self._outcome)
+        try:
+            self._call = self._connection.begin(LISTEN, params, None, watch=self._outcome)
+        except McpClientError as problem:
+            self._fail(problem)
+            return
         self._connection.counts.own += 1
-        self.ids = {*list(self.ids)[-1:], self._call.id}
+        self.ids = {max(self.ids, default=self._call.id), self._call.id}
 
     def acknowledge(self, params: Any) -> None:
         meta = params.get("_meta") if isinstance(params, dict) else None
@@ -299,8 +372,10 @@ class _Stream:
             return
         agreed = params.get("notifications")
         uris = agreed.get("resourceSubscriptions") if isinstance(agreed, dict) else None
-        self.honoured = [one for one in uris or [] if isinstance(one, str)]
+        listed = uris if isinstance(uris, list) else []
+        self.honoured = [one for one in listed if isinstance(one, str)]
         self.live = True
+        self.since = time.monotonic()
         self.settled.set()
 
     def over(self) -> None:
@@ -322,11 +397,14 @@ class _Stream:
         if not self.live and self._call is not None:
             try:
                 self._connection.read(self._call, outcome)
-            except CallTimedOut:
-                pass
             except McpClientError as problem:
-                self.problem = problem
+                self._fail(problem)
         self.over()
+
+    def _fail(self, problem: McpClientError) -> None:
+        if not isinstance(problem, CallLost):  # which is no refusal
+            self.problem = problem
+        self.settled.set()
 
 
 SUBSCRIPTION_KEY = "io.modelcontextprotocol/subscriptionId"

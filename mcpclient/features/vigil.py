@@ -29,6 +29,7 @@ class Vigil:
         self._run = run
         self._name = name
         self._job: Stop | None = None
+        self._turn = 0
         self._linger: Stop | None = None
         self._waiters: set[Waiter] = set()
 
@@ -40,7 +41,8 @@ class Vigil:
         timer = None if left is None else self._loop.later(left, lambda: _hand(waiter, None))
         try:
             if self._job is None:
-                self._job = self._loop.job(self._watch, self._name)
+                self._turn = turn = self._turn + 1
+                self._job = self._loop.job(lambda: self._watch(turn), self._name)
             problem = await waiter
         finally:
             self._waiters.discard(waiter)
@@ -57,18 +59,22 @@ class Vigil:
             _hand(waiter, problem)
 
     def end(self) -> None:
-        """End the job now."""
+        """End the job now. Whoever still waits looks again, and may run it anew."""
         self._stay()
-        if self._job is not None:
-            self._job.cancel()
+        # Forgotten at once: one that is cancelled before it ran at all has no end of its own.
+        job, self._job = self._job, None
+        if job is not None:
+            job.cancel()
+        self.wake()
 
-    async def _watch(self) -> None:
+    async def _watch(self, turn: int) -> None:
         try:
             await self._run()
         finally:
-            self._job = None
-            self._stay()
-            self.wake()  # whoever came meanwhile runs it anew
+            if turn == self._turn and self._job is not None:
+                self._job = None
+                self._stay()
+                self.wake()  # whoever came meanwhile runs it anew
 
     def _leave(self) -> None:
         self._linger = None

@@ -4,6 +4,7 @@ McpClientError
   ProtocolError
     LocalProtocolError        you broke a rule
     RemoteProtocolError       the server did
+      OutputInvalid           a tool's result is not as the tool declares
   ReplyError                  the server answered no
   ToolError                   the tool answered isError
   CallLost                    no answer came
@@ -39,6 +40,7 @@ __all__ = [
     "LocalProtocolError",
     "McpClientError",
     "OpeningFailed",
+    "OutputInvalid",
     "ProtocolError",
     "RemoteProtocolError",
     "ReplyError",
@@ -85,6 +87,44 @@ class RemoteProtocolError(ProtocolError):
     """The server sent something the protocol does not allow."""
 
 
+class OutputInvalid(RemoteProtocolError):
+    """A tool ran, and its result does not keep to the output schema that the tool declares.
+
+    Attributes:
+        result: The whole result, as :meth:`Server.call_tool` would have returned it.
+        problems: What is wrong, one sentence each; they never hold what the tool answered.
+        reason: ``value``: the structured content does not fit. ``missing``: there is none. The
+            schema cannot be used: ``schema`` (it is none), ``dialect`` (it is in one that is not
+            supported), ``reference`` (it refers to what is not in it), ``bounds`` (it, or the
+            result, is too large, too deep or too slow).
+        tool: The tool's name.
+        server: The server's name.
+    """
+
+    def __init__(
+        self,
+        problems: Sequence[str],
+        result: Any,
+        *,
+        reason: str = "value",
+        tool: str = "",
+        server: str = "",
+    ) -> None:
+        super().__init__(*problems)
+        self.problems = tuple(problems)
+        self.result = result
+        self.reason = reason
+        self.tool = tool
+        self.server = server
+
+    def _text(self) -> str:
+        said = "; ".join(printable(one, 500) for one in self.problems) or "it is not as declared"
+        return (
+            f"the result of tool {printable(self.tool, 100)!r}{_at(self.server)}: {said}; the "
+            "result is kept in .result, and call_tool() does not check"
+        )
+
+
 class ReplyError(McpClientError):
     """The server answered a request with a JSON-RPC error.
 
@@ -94,6 +134,8 @@ class ReplyError(McpClientError):
         data: The error's ``data`` member, any JSON value, or None.
         method: The method that was refused.
         server: The server's name.
+        wants: What a person must do before the same request can succeed, each a mapping with
+            ``method`` and ``params``, by its key; nearly always empty.
     """
 
     def __init__(
@@ -105,6 +147,7 @@ class ReplyError(McpClientError):
         self.data = data
         self.method = method
         self.server = server
+        self.wants: Mapping[str, Any] = {}
 
     def _text(self) -> str:
         where = f" ({self.method}{_at(self.server)})" if self.method else ""

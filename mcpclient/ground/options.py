@@ -17,6 +17,7 @@ class Timeouts(Struct, frozen=True, kw_only=True, gc=False):
         write: How long a message may wait for a server that does not read its stdin.
         eof: From closing the server's stdin to SIGTERM.
         term: From SIGTERM to SIGKILL.
+        check: Reading one output schema, and checking one result against it.
         settle: The least time between two notices that the same list changed; those that come
             sooner are told as one, when it is over.
     """
@@ -29,6 +30,7 @@ class Timeouts(Struct, frozen=True, kw_only=True, gc=False):
     write: float = 10.0
     eof: float = 2.0
     term: float = 2.0
+    check: float = 2.0
     settle: float = 0.1
 
     def __post_init__(self) -> None:
@@ -54,6 +56,8 @@ class Limits(Struct, frozen=True, kw_only=True, gc=False):
         pages: How many pages one list may have.
         log: How long a server's stderr file or wire log may grow before it is begun anew; the
             one before is kept beside it.
+        schemas: How many bytes of output schemas are kept ready to check results; a longer one is
+            not used.
         incidents: How many deaths of a server are remembered.
         cache_entries: How many reads the cache keeps, over all servers.
         cache_bytes: How many bytes the cache keeps, over all servers.
@@ -69,6 +73,7 @@ class Limits(Struct, frozen=True, kw_only=True, gc=False):
     rounds: int = 10
     pages: int = 1000
     log: int = 8 * 1024 * 1024
+    schemas: int = 4 * 1024 * 1024
     incidents: int = 20
     cache_entries: int = 1000
     cache_bytes: int = 64 * 1024 * 1024

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from mcpclient.connection.connection import Connection
     from mcpclient.connection.progress import Progress
     from mcpclient.features.asks import Asks
-    from mcpclient.ground.errors import InputRefused
+    from mcpclient.features.operations import Operations
+    from mcpclient.ground.errors import InputRefused, ReplyError
     from mcpclient.manager.spec import ServerSpec
     from mcpclient.supervision.supervisor import Supervisor
 
@@ -29,13 +30,20 @@ class Calls:
     """Asks the present life of a server, waiting for it if it is not up."""
 
     def __init__(
-        self, server: object, supervisor: Supervisor, asks: Asks, spec: ServerSpec
+        self,
+        server: object,
+        supervisor: Supervisor,
+        asks: Asks,
+        operations: Operations,
+        spec: ServerSpec,
     ) -> None:
         self._server = server
         self._supervisor = supervisor
+        self._operations = operations
         self._asks = asks if asks.offers else None
         self._timeout = spec.timeouts.call
         self._rounds = spec.limits.rounds
+        self._patience = spec.timeouts.ask
         self.name = supervisor.name
 
     def limit(self, timeout: Timeout) -> float | None:
@@ -51,6 +59,8 @@ class Calls:
     ) -> Coroutine[Any, Any, Raw]:
         """See :class:`~mcpclient.connection.caller.Caller`."""
         # No coroutine of its own where there is nothing to wait for.
+        if method in self._operations.capable:
+            return self._becoming(method, params or {}, timeout, on_progress)
         if self._asks is not None and method in methods.MAY_ASK_BACK:
             return self._answering(method, params or {}, timeout, on_progress)
         connection = self._supervisor.connection
@@ -96,6 +106,45 @@ class Calls:
         connection, left = await self.line(timeout, method)
         return await connection.request(method, params, left, on_progress)
 
+    def plain(
+        self,
+        method: str,
+        params: Mapping[str, Any],
+        timeout: Timeout,
+        on_progress: Progress | None = None,
+    ) -> Coroutine[Any, Any, Raw]:
+        """See :class:`~mcpclient.connection.caller.Caller`."""
+        if self._asks is not None and method in methods.MAY_ASK_BACK:
+            return self._answering(method, params, timeout, on_progress)
+        return self._once(method, params, timeout, on_progress)
+
+    async def _becoming(
+        self,
+        method: str,
+        params: Mapping[str, Any],
+        timeout: Timeout,
+        on_progress: Progress | None,
+    ) -> Raw:
+        """Make a call that may become a task, and wait for what comes of that."""
+        begun = time.monotonic()
+
+        def send(params: Mapping[str, Any]) -> Coroutine[Any, Any, Raw]:
+            nonlocal begun
+            begun = time.monotonic()  # what a person took before a round is nobody's time-out
+            return self._once(method, params, timeout, on_progress)
+
+        def call() -> Coroutine[Any, Any, Raw]:
+            if self._asks is None or method not in methods.MAY_ASK_BACK:
+                return send(params)
+            return rounds.answered(
+                send, params, self._asks, self._server, self._rounds, self._patience
+            )
+
+        def span() -> tuple[float, float | None]:
+            return begun, self.limit(timeout)
+
+        return await self._operations.unseen(self, call, params, span, on_progress)
+
     async def _answering(
         self,
         method: str,
@@ -111,6 +160,7 @@ class Calls:
             self._asks,
             self._server,
             self._rounds,
+            self._patience,
         )
 
     async def resume(
@@ -118,7 +168,7 @@ class Calls:
         method: str,
         params: Mapping[str, Any],
         timeout: Timeout,
-        needed: InputRefused,
+        needed: InputRefused | ReplyError,
     ) -> Raw:
         """See :class:`~mcpclient.connection.caller.Caller`."""
         if self._asks is None:
@@ -129,6 +179,7 @@ class Calls:
             self._asks,
             self._server,
             self._rounds,
+            self._patience,
             needed,
         )
 

@@ -21,6 +21,7 @@ from mcpclient.manager.server import INCIDENT, STATE, Server
 from mcpclient.manager.spec import ServerSpec, is_disabled, spec_of
 from mcpclient.manager.status import Status
 from mcpclient.protocol.eras import Identity
+from mcpclient.protocol.extensions import checked
 
 if TYPE_CHECKING:
     import os
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
     from mcpclient.features.asks import Roots
     from mcpclient.loops.base import Loop, Stop
+    from mcpclient.protocol.trace import Trace
     from mcpclient.supervision.incidents import Incident
     from mcpclient.transports.base import Transport
     from mcpclient.transports.watchdog import Watchdog
@@ -68,6 +70,8 @@ class Manager:
         roots: Roots | None = None,
         on_sample: Callable[[Server, Any], Any] | None = None,
         on_elicit: Callable[[Server, Any], Any] | None = None,
+        extensions: Mapping[str, Any] | None = None,
+        trace: Trace | None = None,
         dispatch: str = "auto",
         limits: Limits = Limits(),  # noqa: B008 - frozen
         cache_ttl: float | None = None,
@@ -90,6 +94,12 @@ class Manager:
                 ``decline`` or ``cancel``; plain or async. Defaults of the form are filled in,
                 and what does not fit it is not sent. What has no handler is not offered to
                 servers.
+            extensions: The extensions of the protocol to use, by id, each a mapping of settings
+                or an :class:`Extension`; servers of the stateless era are told of them. With
+                ``{"io.modelcontextprotocol/tasks": {}}`` they may run tools as tasks.
+            trace: Gives the trace context of each request: called with ``(server, method)``, both
+                text, returns a mapping of ``traceparent``, ``tracestate`` and ``baggage``, or
+                None. What is not of the W3C's shape is left out.
             dispatch: ``auto`` delivers notifications by itself; ``manual`` waits for
                 :meth:`tick`.
             limits: ``cache_entries`` and ``cache_bytes`` bound the cache; the others are each
@@ -103,14 +113,17 @@ class Manager:
 
         Raises:
             ConfigError: An entry cannot be meant.
-            ValueError: ``dispatch`` is neither.
+            ValueError: ``dispatch`` is neither, or an extension is none.
         """
         if dispatch not in ("auto", "manual"):
             raise ValueError(f'dispatch must be "auto" or "manual", not {dispatch!r}')
         self._specs = _specs_of(servers or {})
         self._dispatch = dispatch
         self._asks = Asks(roots, on_sample, on_elicit)
-        self._identity = Identity(client_name, client_version, self._asks.offers)
+        self._identity = Identity(
+            client_name, client_version, self._asks.offers, checked(extensions)
+        )
+        self._trace = trace
         self.cache = ReadCache(
             limits.cache_entries, limits.cache_bytes, grace=stale_if_error or 0.0
         )
@@ -145,12 +158,14 @@ class Manager:
         """Open the manager on the running loop, and begin to start its eager servers.
 
         Raises:
+            ConfigError: A server needs packages that are not installed.
             UseAfterClose: It was closed. A manager is opened once.
         """
         if self._closed:
             raise UseAfterClose("the manager was closed; make a new one")
         if self._loop is not None:
             return
+        _check_packages(self._specs)
         self._loop = loops.current()
         self._limiter = CapacityLimiter(_SPAWNERS)
         for name, spec in self._specs.items():
@@ -218,7 +233,9 @@ class Manager:
         self._running()
         if name in self._servers:
             raise ConfigError("there is a server of this name; remove it first", key=name)
-        return self._take_in(_checked(name), spec_of(entry, key=name))
+        spec = spec_of(entry, key=name)
+        _check_packages({name: spec})
+        return self._take_in(_checked(name), spec)
 
     async def remove(self, name: str) -> None:
         """Stop a server, wait until its processes are gone, and forget it.
@@ -248,6 +265,7 @@ class Manager:
             from mcpclient.manager import config
 
             specs = config.load(servers)
+        _check_packages(specs)
         mine = self._servers
         report = Reload(
             added=[name for name in specs if name not in mine],
@@ -272,6 +290,15 @@ class Manager:
         """Return a snapshot of all servers; printed, it is a table."""
         servers = [server.status() for server in self._servers.values()]
         return Status(servers, self.cache.stats())
+
+    def roots_changed(self) -> None:
+        """Tell the servers that ``roots`` returns others than before, so that they ask again.
+
+        Where it must not be told it is not: a stateless server asks each time it needs them.
+        """
+        self._running()
+        for server in self._servers.values():
+            server.roots_changed()
 
     # -- notifications ---------------------------------------------------------------------
 
@@ -344,6 +371,7 @@ class Manager:
             lambda: self._connect(spec),
             loop=self._loop,
             identity=self._identity,
+            trace=self._trace,
             era=spec.era,
             timeouts=spec.timeouts,
             limits=spec.limits,
@@ -443,6 +471,20 @@ def _specs_of(servers: Mapping[str, Any]) -> dict[str, ServerSpec]:
         for name, entry in servers.items()
         if not is_disabled(entry, key=name)
     }
+
+
+def _check_packages(specs: Mapping[str, ServerSpec]) -> None:
+    for name, spec in specs.items():
+        if spec.validate == "off":
+            continue
+        from mcpclient.features import schemas
+
+        if lacking := schemas.missing():
+            raise ConfigError(
+                f"checking results needs {' and '.join(lacking)}: "
+                'pip install mcpclient[schema], or leave it "off"',
+                key=f"{name}.validate",
+            )
 
 
 def _checked(name: object) -> str:

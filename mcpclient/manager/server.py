@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from msgspec import UNSET
+from msgspec import UNSET, Raw
 
 from mcpclient.connection.pulse import Pulse
 from mcpclient.features.calm import Calm
 from mcpclient.features.desk import Desk
 from mcpclient.features.loglevel import LogLevel
 from mcpclient.features.notifications import Inbox
+from mcpclient.features.operations import Operations
 from mcpclient.features.subscriptions import SUBSCRIPTION_KEY, Subscriptions
 from mcpclient.ground.errors import RemoteProtocolError
 from mcpclient.manager.calls import Calls, ImpatientCalls
@@ -22,8 +23,6 @@ from mcpclient.supervision.supervisor import Supervisor
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from msgspec import Raw
-
     from mcpclient.connection.caller import Timeout
     from mcpclient.connection.connection import Connection
     from mcpclient.features.asks import Asks
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
     from mcpclient.features.resources import Reader
     from mcpclient.loops.base import Loop, Stop
     from mcpclient.manager.spec import ServerSpec
-    from mcpclient.protocol.eras import Terms
+    from mcpclient.protocol.eras import Terms, Wanted
     from mcpclient.protocol.events import Ask
     from mcpclient.supervision.incidents import Incident
     from mcpclient.supervision.supervisor import Dial
@@ -83,8 +82,9 @@ class Server(Verbs):
             name, dialer, self, spec.restart, loop=loop, remembered=spec.limits.incidents
         )
         self._asks = asks
-        followed = Subscriptions(name, loop, spec.timeouts.call)
-        super().__init__(self._calls(spec), reader, followed, LogLevel(), spec)
+        followed = Subscriptions(name, loop, spec.timeouts.call, self._missed)
+        operations = self._operations = Operations(self, loop, asks, followed)
+        super().__init__(self._calls(spec), reader, followed, LogLevel(), operations, spec)
         self._desk = Desk(self, asks, spec.limits.asks, spec.timeouts.ask)
         self.inbox = Inbox(self, handlers, spec.limits.inbox)
         self._loop = loop
@@ -132,8 +132,12 @@ class Server(Verbs):
     @property
     def no_wait(self) -> Verbs:
         """The same verbs, but refused with ``ServerUnavailable`` at once unless it is up."""
-        caller = ImpatientCalls(self, self._supervisor, self._asks, self.spec)
-        return Verbs(caller, self._reader, self._subscriptions, self._log_level, self.spec)
+        caller = ImpatientCalls(self, self._supervisor, self._asks, self._operations, self.spec)
+        verbs = Verbs(
+            caller, self._reader, self._subscriptions, self._log_level, self._operations, self.spec
+        )
+        verbs._checker = self._checker  # told of changes here
+        return verbs
 
     # -- state -----------------------------------------------------------------------------
 
@@ -173,6 +177,12 @@ class Server(Verbs):
         return dict(self._terms.capabilities) if self._terms is not None else {}
 
     @property
+    def extensions(self) -> dict[str, Any]:
+        """The extensions it declared, by id, each with its settings as received (EXT-06)."""
+        declared = self.capabilities.get("extensions")
+        return declared if isinstance(declared, dict) else {}
+
+    @property
     def instructions(self) -> str | None:
         """Its hint for models, or None."""
         return self._terms.instructions if self._terms is not None else None
@@ -190,7 +200,9 @@ class Server(Verbs):
         return incidents[-1].stderr_tail if incidents else ""
 
     def _calls(self, spec: ServerSpec) -> Calls:
-        return Calls(self, self._supervisor, self._asks, spec)
+        calls = Calls(self, self._supervisor, self._asks, self._operations, spec)
+        self._operations.serve(calls, spec.timeouts, spec.limits)
+        return calls
 
     @property
     def _terms(self) -> Terms | None:
@@ -217,6 +229,7 @@ class Server(Verbs):
         self._settle(self._calls(spec), spec)
         self._desk.clear()
         self._desk = Desk(self, self._asks, spec.limits.asks, spec.timeouts.ask)
+        self.want_lists()
         self.inbox.limit = spec.limits.inbox
         self._calm.interval = spec.timeouts.settle
         if supervisor.halted:
@@ -233,11 +246,19 @@ class Server(Verbs):
         if self._supervisor.phase == "stopping":
             await self._supervisor.ended()
 
+    def roots_changed(self) -> None:
+        """Tell the server so, if it is up and was offered to be told (ROOT-02)."""
+        connection = self._supervisor.connection
+        if connection is not None and not connection.over and self._asks.answers("roots/list"):
+            if connection.session.era.server_may_ask:
+                connection.notify(methods.ROOTS_CHANGED, None)
+
     def retire(self) -> None:
         """Begin to stop the server for good; what it left in cache and inbox is dropped."""
         self._supervisor.retire()
         self._reader.forget(self.name)
         self.inbox.clear()
+        self._operations.close()
         self._subscriptions.close()
 
     def status(self) -> ServerStatus:
@@ -246,6 +267,7 @@ class Server(Verbs):
         now = self._before.copy()
         if self._newest is not None:
             now.add(self._newest)
+        now.in_flight -= min(now.in_flight, self._subscriptions.lasting)
         now.state = supervisor.phase
         now.era = self.era
         now.version = self.protocol_version
@@ -274,6 +296,7 @@ class Server(Verbs):
     def went_up(self, connection: Connection) -> None:
         """See :class:`~mcpclient.supervision.supervisor.Keeper`."""
         self._last = connection
+        self._operations.went_up(connection)
         self._log_level.went_up(connection, self.spec.timeouts.call)
         self._subscriptions.went_up(connection)
         if self.spec.ping is not None:
@@ -292,11 +315,16 @@ class Server(Verbs):
         self._calm.flush()
         self._desk.clear()
         self._subscriptions.went_down()
+        self._operations.went_down()
+        if self._checker is not None:
+            self._checker.forget()
         if not self._supervisor.retired:  # else the name, and the cache, may be another's by now
             self._reader.forget(self.name)
 
     def moved(self, phase: str) -> None:
         """See :class:`~mcpclient.supervision.supervisor.Keeper`."""
+        if phase not in ("opening", "up"):
+            self._desk.clear()  # whoever asked stops, or ended before it was up
         self._deliver(STATE, phase)
 
     def recorded(self, incident: Incident) -> None:
@@ -310,18 +338,32 @@ class Server(Verbs):
         if method == methods.ACKNOWLEDGED:
             self._subscriptions.acknowledged(_mapping(params))
             return
+        if method in (methods.TASK_STATUS, methods.TASKS_NOTICE):
+            self._operations.noticed(_mapping(params))
         # The cache first, then the handlers: one that reads again must not get the old text.
         if method == methods.RESOURCE_UPDATED or method.endswith("/list_changed"):
             told = _mapping(params)
-            if not self._subscriptions.belongs(_subscription(told)):
-                return  # of a stream that is not ours, or is no more
+            ours = self._subscriptions.belongs(_subscription(told))
             if method != methods.RESOURCE_UPDATED:
                 self._reader.list_changed(self.name, method)
+                self._operations.forget_tools()
+                if method == methods.TOOLS_CHANGED and self._checker is not None:
+                    self._checker.forget()
             elif isinstance(uri := told.get("uri"), str):
                 self._reader.updated(self.name, uri)
-                self._subscriptions.deliver(uri, told)
+                if ours:
+                    self._subscriptions.deliver(uri, told)
+            if not ours:
+                return  # of a stream that is not ours, or is no more
         if self._handlers.wants(method):
             self._calm.offer(method, params)
+
+    def _missed(self, wanted: Wanted) -> None:
+        """For a while nothing was heard of these: whatever is kept of them may be old."""
+        for uri in wanted.uris:
+            self._reader.updated(self.name, uri)
+        for name in wanted.lists:
+            self.noticed(_LISTS[name], Raw(b"{}"))
 
     def asked(self, connection: Connection, ask: Ask) -> bool:
         """See :class:`~mcpclient.connection.connection.Owner`."""
@@ -333,10 +375,11 @@ class Server(Verbs):
         self._subscriptions.cancelled(ask_id)
 
     def want_lists(self) -> None:
-        """Have the server tell of the lists whose changes somebody handles, if it must be told."""
-        self._subscriptions.want_lists(
-            frozenset(name for name, method in _LISTS.items() if self._handlers.wants(method))
-        )
+        """Have the server tell of the lists whose changes matter here, if it must be told."""
+        wanted = {name for name, method in _LISTS.items() if self._handlers.wants(method)}
+        if self._checker is not None:
+            wanted.add("tools")  # schemas are among what changes
+        self._subscriptions.want_lists(frozenset(wanted))
 
     def _deliver(self, method: str, params: Any) -> None:
         if self.inbox.put(method, params):
@@ -346,7 +389,10 @@ class Server(Verbs):
         """Look now and then whether a call was made; after enough looks without, stop."""
 
         def look() -> None:
-            used = len(connection.inflight) > 0 or connection.calls != calls
+            lasting = self._subscriptions.lasting
+            used = len(connection.inflight) > lasting or connection.calls != calls
+            # Who follows a resource would hear nothing of it while the server sleeps.
+            used = used or self._subscriptions.followed
             seen = 0 if used else looks + 1
             if seen >= _LOOKS:
                 self._idle = None

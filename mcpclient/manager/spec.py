@@ -31,6 +31,7 @@ class _Options(Struct, frozen=True, kw_only=True):
     kill_tree: bool = True
     idle_stop: float | None = None
     resend: str = "never"
+    validate: str = "off"
     ping: float | None = None
     ping_misses: int = 3
     stderr_file: str | None = None
@@ -58,6 +59,9 @@ class ServerSpec(_Options, frozen=True):
         resend: What is asked again, once, if the server died of or during it. ``never``: nothing.
             ``safe``: what never reached it, lists, reads, prompts, and tools that it declares
             read-only or idempotent.
+        validate: Whether what ``invoke_tool`` returns is checked against the output schema that
+            the tool declares. ``off``: no. ``warn``: what is wrong is logged. ``strict``: it is
+            raised as :class:`OutputInvalid`. All but ``off`` need ``mcpclient[schema]``.
         ping: Every so many seconds without a call it is asked whether it is well, if its era
             knows how to; None: never.
         ping_misses: After so many unanswered pings in a row it is ended as hung.
@@ -99,6 +103,8 @@ class ServerSpec(_Options, frozen=True):
             raise ValueError(f'start must be "lazy" or "eager", not {self.start!r}')
         if self.resend not in ("never", "safe"):
             raise ValueError(f'resend must be "never" or "safe", not {self.resend!r}')
+        if self.validate not in ("off", "warn", "strict"):
+            raise ValueError(f'validate must be "off", "warn" or "strict", not {self.validate!r}')
         for name in ("idle_stop", "ping"):
             span = getattr(self, name)
             if span is not None and not span > 0:

@@ -26,6 +26,7 @@ from mcpclient.features.following import Subscription
 from mcpclient.features.resend import once_more
 from mcpclient.features.resources import check_use
 from mcpclient.protocol import methods, payload
+from mcpclient.protocol.eras import OtherResult
 from mcpclient.protocol.types import (
     Completion,
     Item,
@@ -39,13 +40,16 @@ from mcpclient.protocol.types import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Awaitable, Callable, Mapping
 
     from mcpclient.connection.caller import Caller, Timeout
     from mcpclient.connection.progress import Progress
     from mcpclient.features.completion import Ref
     from mcpclient.features.loglevel import LogLevel
+    from mcpclient.features.operation import Operation
+    from mcpclient.features.operations import Operations
     from mcpclient.features.resources import Reader
+    from mcpclient.features.schemas import Checker
     from mcpclient.features.subscriptions import Subscriptions
     from mcpclient.manager.spec import ServerSpec
 
@@ -65,11 +69,13 @@ class Verbs:
         reader: Reader,
         subscriptions: Subscriptions,
         log_level: LogLevel,
+        operations: Operations,
         spec: ServerSpec,
     ) -> None:
         self._reader = reader
         self._subscriptions = subscriptions
         self._log_level = log_level
+        self._operations = operations
         self._settle(caller, spec)
 
     def _settle(self, caller: Caller, spec: ServerSpec) -> None:
@@ -77,6 +83,11 @@ class Verbs:
         self.spec = spec
         self._pages = spec.limits.pages
         self._resend = spec.resend == "safe"
+        self._checker: Checker | None = None
+        if spec.validate != "off":
+            from mcpclient.features.schemas import Checker  # only who checks needs it
+
+            self._checker = Checker(spec.validate, self._reader, spec.timeouts, spec.limits)
 
     @property
     def name(self) -> str:
@@ -102,7 +113,11 @@ class Verbs:
 
         Raises:
             ToolError: The tool answered ``isError: true``; ``.result`` is the whole result.
+            OutputInvalid: With ``ServerSpec.validate="strict"``: the result is not as the tool
+                declares; ``.result`` is the whole result.
         """
+        if self._checker is not None:
+            return await self._checked(self._checker, name, arguments, timeout, on_progress)
         if self._resend:
             return await once_more(
                 self._caller,
@@ -112,6 +127,24 @@ class Verbs:
             )
         return await tools.invoke(self._caller, name, arguments, timeout, on_progress)
 
+    async def _checked(
+        self,
+        checker: Checker,
+        name: str,
+        arguments: Mapping[str, Any] | None,
+        timeout: Timeout,
+        on_progress: Progress | None,
+    ) -> ToolResult:
+        def attempt(left: Timeout) -> Awaitable[ToolResult]:
+            return tools.invoke(self._caller, name, arguments, left, on_progress)
+
+        def call(left: Timeout) -> Awaitable[ToolResult]:
+            if self._resend:
+                return once_more(self._caller, left, attempt, name)
+            return attempt(left)
+
+        return await checker.invoke(self._caller, name, call, timeout)
+
     async def call_tool(
         self,
         name: str,
@@ -120,7 +153,7 @@ class Verbs:
         timeout: Timeout = UNSET,
         on_progress: Progress | None = None,
     ) -> ToolResult:
-        """Call a tool and return its result, ``is_error`` or not.
+        """Call a tool and return its result, ``is_error`` or not, and never checked.
 
         Arguments as for :meth:`invoke_tool`.
         """
@@ -132,6 +165,58 @@ class Verbs:
                 name,
             )
         return await tools.call(self._caller, name, arguments, timeout, on_progress)
+
+    async def start_tool(
+        self,
+        name: str,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        ttl: float | None = None,
+        timeout: Timeout = UNSET,
+        on_progress: Progress | None = None,
+    ) -> Operation:
+        """Begin a tool that runs as a task, and return at once what is to be known of it.
+
+        :meth:`invoke_tool` does all of it in one await. A server of the stateless era decides by
+        itself whether the call becomes a task, if it and the manager (``extensions=``) have
+        turned that on; if it answers at once, the operation has ended already.
+
+        Args:
+            name: The tool's name.
+            arguments: A JSON object; None means an empty one.
+            ttl: For how many seconds the server is asked to keep the task, if it can be asked.
+            timeout: Seconds, until the task is made.
+            on_progress: As for :meth:`invoke_tool`; told as long as the task runs.
+
+        Raises:
+            LocalProtocolError: The server, or this tool, runs nothing as a task.
+        """
+        started = await self._operations.start(
+            self._caller, name, arguments, ttl, timeout, on_progress
+        )
+        started.checked_by(self._check_later(name))
+        return started
+
+    def operation(self, id: str) -> Operation:
+        """Return the operation of a task by its id, which the host may have stored.
+
+        Nothing is sent; the server is asked when the operation is.
+        """
+        return self._operations.pick_up(id)
+
+    async def list_operations(self, *, timeout: Timeout = UNSET) -> list[Operation]:
+        """List the tasks that a server of version 2025-11-25 still knows, all pages.
+
+        Raises:
+            LocalProtocolError: The server lists none; with the extension no server does.
+        """
+        return await self._operations.listed(self._caller, timeout)
+
+    def _check_later(self, name: str) -> Callable[..., Awaitable[ToolResult]] | None:
+        checker = self._checker
+        if checker is None:
+            return None
+        return lambda call, left: checker.invoke(self._caller, name, call, left)
 
     async def read_resource(
         self,
@@ -188,16 +273,18 @@ class Verbs:
 
         Args:
             name: The prompt's name.
-            arguments: Text by name; the protocol knows no other values here.
+            arguments: Text by name; the protocol knows no other values here. If the list of
+                prompts is kept, one that it says is required must be there.
             timeout: Seconds.
         """
+        known = catalog.kept(self._reader, self.name, methods.PROMPTS_LIST)
         if self._resend:
             return await once_more(
                 self._caller,
                 timeout,
-                lambda left: prompts.get(self._caller, name, arguments, left),
+                lambda left: prompts.get(self._caller, name, arguments, left, known),
             )
-        return await prompts.get(self._caller, name, arguments, timeout)
+        return await prompts.get(self._caller, name, arguments, timeout, known)
 
     async def complete(
         self,
@@ -254,7 +341,11 @@ class Verbs:
             cache: ``use``, ``refresh`` or ``bypass``, as for :meth:`read_resource`.
             timeout: Seconds, for all pages together.
         """
-        return await self._list(methods.TOOLS_LIST, Tool, cache, timeout)
+        epoch = self._operations.epoch
+        listed = self._list(methods.TOOLS_LIST, Tool, cache, timeout)
+        found = await (listed if self._checker is None else self._checker.listing(listed))
+        self._operations.learn(found, epoch)
+        return found
 
     async def list_resources(
         self, *, cache: str = "use", timeout: Timeout = UNSET
@@ -301,7 +392,10 @@ class Verbs:
             timeout: Seconds.
             on_progress: As for :meth:`invoke_tool`.
         """
-        result = await self._caller.request(method, params, timeout, on_progress)
+        try:
+            result = await self._caller.request(method, params, timeout, on_progress)
+        except OtherResult as other:
+            result = other.result  # whoever named the extension knows what to do with it
         return payload.value(result)
 
     async def notify(

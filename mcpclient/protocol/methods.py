@@ -36,6 +36,7 @@ TOOLS_CHANGED = "notifications/tools/list_changed"
 PROMPTS_CHANGED = "notifications/prompts/list_changed"
 RESOURCES_CHANGED = "notifications/resources/list_changed"
 RESOURCE_UPDATED = "notifications/resources/updated"
+ROOTS_CHANGED = "notifications/roots/list_changed"
 # Of one task's status: in the handshake era, and of the extension.
 TASK_STATUS = "notifications/tasks/status"
 TASKS_NOTICE = "notifications/tasks"
@@ -67,6 +68,8 @@ ABOUT_TASKS = frozenset({TASKS_GET, TASKS_UPDATE, TASKS_CANCEL})
 # page on versioning): these prove the era, all others prove nothing.
 METHOD_NOT_FOUND = -32601
 INVALID_PARAMS = -32602
+# Of 2025-11-25: a person must visit pages first.
+PAGES_FIRST = -32042
 HEADER_MISMATCH = -32020
 MISSING_CAPABILITY = -32021
 UNSUPPORTED_VERSION = -32022

@@ -27,6 +27,7 @@ _ANSWER_START = re.compile(rb'\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"(?:result|
 _ANSWER_TAIL = re.compile(rb'"id"\s*:\s*(\d{1,18})\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*\Z')
 LSP = "LSP framing: the server writes Content-Length headers, MCP is one JSON per line"
 _HALF_PAIR = re.compile(rb"\\u[dD][89a-fA-F]")
+_STATE = re.compile(rb'"requestState"\s*:\s*("(?:[^"\\]|\\.)*")')
 _NAN = re.compile(rb"[:,\[]\s*-?(?:NaN|Infinity)\b")
 
 
@@ -67,6 +68,10 @@ def read(line: bytes) -> list[Envelope | Unreadable]:
         return []
     if _HALF_PAIR.search(bare):
         # Half a surrogate pair spoils a line for msgspec wherever it stands (B27).
+        if b'"input_required"' in bare and _state_is_halved(bare):
+            # Repaired, the server would not get back what it gave (MRTR-04).
+            hint = "the requestState is no Unicode text, so it cannot be given back as it came"
+            return [Unreadable(line, hint, salvage(bare[:512], bare[-512:]))]
         try:
             bare = repaired(bare)
         except RemoteProtocolError:
@@ -102,6 +107,17 @@ def repaired(payload: bytes) -> bytes:
     except (ValueError, RecursionError) as problem:
         raise RemoteProtocolError(f"the server's JSON cannot be read: {problem}") from None
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").encode()
+
+
+def _state_is_halved(line: bytes) -> bool:
+    import json
+
+    found = _STATE.search(line)
+    try:
+        state = json.loads(found.group(1).decode("utf-8", "replace")) if found else ""
+    except ValueError:
+        return False
+    return any("\ud800" <= one <= "\udfff" for one in state)
 
 
 def _batch(line: bytes) -> list[Envelope | Unreadable] | None:

@@ -26,7 +26,8 @@ from mcpclient.protocol.states import SESSION
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from mcpclient.protocol.eras import Era, Identity, Terms
+    from mcpclient.protocol.eras import Era, Identity, NoTasks, Terms
+    from mcpclient.protocol.eras.tasks import Tasks
 
 
 class Session:
@@ -115,6 +116,10 @@ class Session:
     def refuse(self, ask: Ask, code: int, message: str) -> Outgoing:
         """Return the frame that refuses a server's request."""
         return Outgoing(envelope.refusal(ask.id, code, message), version=self.era.version)
+
+    def tasks(self) -> Tasks | NoTasks:
+        """Return how the server runs tasks, by what it declared."""
+        return self.era.tasks(self.terms.capabilities if self.terms is not None else {})
 
     def issued(self, id: int) -> bool:
         """Return whether a request of ours ever had this id."""

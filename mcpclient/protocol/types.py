@@ -368,7 +368,7 @@ class Prompt(Item, kw_only=True, frozen=True):
     name: str
     title: str | None = None
     description: str | None = None
-    arguments: list[PromptArgument] | None = None
+    arguments: tuple[PromptArgument, ...] | None = None
 
 
 I = TypeVar("I", bound=Item)  # noqa: E741 - an item

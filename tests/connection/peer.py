@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
+import anyio
 from msgspec import Raw
 
 from mcpclient import Limits, Timeouts, loops
@@ -18,7 +19,6 @@ from mcpclient.protocol.events import Ask
 from mcpclient.protocol.framing import Oversize
 from mcpclient.protocol.session import Session
 from mcpclient.transports.memory import MemoryTransport, pair
-from tests.conftest import eventually
 
 IDENTITY = Identity("tests", "1")
 
@@ -54,6 +54,7 @@ class Peer:
         self.received: list[dict[str, Any]] = []
         self.lines: list[bytes] = []
         self.exit: Exit | None = None
+        self._arrival = anyio.Event()
         self.respond: Callable[[dict[str, Any]], None] | None = None
         transport.start(self)
 
@@ -63,6 +64,7 @@ class Peer:
         self.lines.append(line)
         message = json.loads(line)
         self.received.append(message)
+        self._arrival.set()
         if self.respond is not None and "id" in message and "method" in message:
             self.respond(message)
 
@@ -91,8 +93,13 @@ class Peer:
 
     async def get(self, method: str, count: int = 1) -> list[dict[str, Any]]:
         """Wait until so many of one method were received and return them."""
-        await eventually(lambda: len(self.of(method)) >= count)
-        return self.of(method)
+        with anyio.move_on_after(10):
+            while len(self.of(method)) < count:
+                self._arrival = anyio.Event()
+                await self._arrival.wait()
+        found = self.of(method)
+        assert len(found) >= count, f"{count} of {method!r} did not come, but {self.received}"
+        return found
 
     def say(self, **message: Any) -> None:
         """Send a message."""

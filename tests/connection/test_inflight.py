@@ -56,17 +56,17 @@ EXPECTED = {
 }
 
 
-@pytest.mark.parametrize("event", EVENTS)
 @pytest.mark.parametrize("state", list(CALL.moves))
-def test_the_table_knows_each_move_and_refuses_each_other(state: str, event: str) -> None:
-    expected = EXPECTED.get((state, event))
-    assert CALL.allows(state, event) == (expected is not None)
-    if expected is not None:
-        assert CALL.after(state, event) == expected
-        return
-    with pytest.raises(LocalProtocolError) as caught:
-        CALL.after(state, event)
-    assert f"{event!r} is not possible in state {state!r}" in str(caught.value)
+def test_the_table_knows_each_move_and_refuses_each_other(state: str) -> None:
+    for event in EVENTS:
+        expected = EXPECTED.get((state, event))
+        assert CALL.allows(state, event) == (expected is not None)
+        if expected is not None:
+            assert CALL.after(state, event) == expected
+            continue
+        with pytest.raises(LocalProtocolError) as caught:
+            CALL.after(state, event)
+        assert f"call: {event!r} is not possible in state {state!r}" in str(caught.value)
 
 
 def test_the_table_has_no_other_moves() -> None:

@@ -236,6 +236,18 @@ async def test_an_initialize_refused_as_stateless_is_followed_by_one_more_probe(
         assert run.sent == ["server/discover", "initialize", "server/discover"]
 
 
+async def test_the_probe_after_a_refused_initialize_is_the_last() -> None:
+    async with opening() as run:
+        data = {"supported": [STATELESS]}
+        run.peer.refuse(await run.next("server/discover"), -32601, "no")
+        run.peer.refuse(await run.next("initialize"), -32022, "no", data=data)
+        run.peer.refuse(await run.next("server/discover", 2), -32022, "no", data=data)
+        problem = await run.failed()
+        assert problem.final
+        assert f"the server names {STATELESS} as supported and refuses it" in str(problem)
+        assert run.sent == ["server/discover", "initialize", "server/discover"]
+
+
 async def test_a_server_that_sends_us_in_circles_is_left() -> None:
     async with opening() as run:
         data = {"supported": [STATELESS]}

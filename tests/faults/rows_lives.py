@@ -19,6 +19,7 @@ from mcpclient import (
     SpawnFailed,
     Timeouts,
 )
+from tests.cases import inline
 from tests.conftest import QUICK, SERVERS, alive, eventually
 from tests.faults.matrix import (
     IMPATIENT,
@@ -70,6 +71,42 @@ async def killed_while_opening(scene: Scene) -> None:
         await eventually(lambda: server.state == "opening")
         assert server.pid is not None
         os.kill(server.pid, signal.SIGKILL)
+
+
+async def killed_before_it_answers(scene: Scene) -> str | None:
+    """Kill the process before it can have read the probe: it was not the probe that did it."""
+    server = scene.server
+    server.begin()
+    with anyio.fail_after(10):
+        while server.pid is None:
+            await anyio.sleep(0)
+    os.kill(server.pid, signal.SIGKILL)
+    await server.wait_ready()
+    return server.era
+
+
+def spoiled_by_an_update(folder: Path) -> ServerSpec:
+    """Return a server whose first process is lawful; the others die of the probe and refuse us."""
+    code = f"""
+import os
+import _wire
+first = not os.path.exists({str(folder / "updated")!r})
+open({str(folder / "updated")!r}, "w").close()
+for message in _wire.messages():
+    if not first and message["method"] == "server/discover":
+        os._exit(1)
+    if not first and message["method"] == "initialize":
+        _wire.send(_wire.error(message["id"], -32603, "this version is broken"))
+    else:
+        _wire.reply(message)
+"""
+    return inline(code, restart=QUICK, timeouts=IMPATIENT)
+
+
+async def updated(scene: Scene) -> None:
+    os.kill(await scene.pid(), signal.SIGKILL)
+    await eventually(lambda: scene.server.state == "failed")
+    await scene.call("echo", text="hello")
 
 
 async def killed_again_and_again(scene: Scene) -> None:
@@ -259,6 +296,24 @@ LIVES = [
         name="it exits when it is probed",
         server=sinner("dies_on_probe"),
         act=opening,
+    ),
+    Fault(
+        name="it is of the stateless era, and killed before it answers the probe",
+        server=sinner("good_stateless"),
+        act=killed_before_it_answers,
+        gives="stateless",
+        also=echoes,
+    ),
+    Fault(
+        name="it is broken by an update between two lives",
+        server=spoiled_by_an_update,
+        act=updated,
+        error=OpeningFailed,
+        says=("[-32603] this version is broken",),
+        after="failed",
+        life=2,
+        incident="[-32603] this version is broken",
+        deaths=2,
     ),
     Fault(
         name="it refuses initialize",

@@ -51,6 +51,29 @@ async def test_pings_do_not_keep_it_awake(manager: Manager) -> None:
     assert server.status().calls == 0
 
 
+@pytest.mark.parametrize("name", ["good_handshake", "good_stateless"])
+async def test_who_waits_for_changes_of_a_list_does_not_keep_it_awake(
+    manager: Manager, name: str
+) -> None:
+    # In the stateless era a request is open for that, which is never answered.
+    manager.on_notification("notifications/tools/list_changed", lambda server, params: None)
+    server = await manager.add("one", spec(name, idle_stop=0.2))
+    await server.start()
+    await server.invoke_tool("echo", {"text": "x"})
+    assert server.status().in_flight == 0
+    await asleep(server)
+    assert server.generation == 1
+
+
+@pytest.mark.parametrize("name", ["good_handshake", "good_stateless"])
+async def test_who_follows_a_resource_keeps_it_awake(manager: Manager, name: str) -> None:
+    server = await manager.add("one", spec(name, idle_stop=0.1))
+    async with server.subscribe("test://counter"):
+        await anyio.sleep(0.4)
+        assert (server.state, server.generation) == ("up", 1)
+    await asleep(server)
+
+
 async def test_a_call_that_comes_while_it_is_being_stopped_is_answered_by_its_next_life(
     manager: Manager,
 ) -> None:

@@ -189,15 +189,14 @@ async def test_all_servers_stop_at_the_same_time() -> None:
     names = [f"s{n}" for n in range(6)]
     one = spec("ignores_eof", timeouts=Timeouts(eof=0.3, term=0.3))
     async with Manager(dict.fromkeys(names, one)) as manager:
+        servers = [manager[name] for name in names]
         async with anyio.create_task_group() as group:
-            for name in names:
-                group.start_soon(manager[name].start)
-        states: list[set[str]] = []
+            for server in servers:
+                group.start_soon(server.start)
         async with anyio.create_task_group() as group:
             group.start_soon(manager.close)
-            await eventually(lambda: manager._servers["s0"].state != "up")
-            states.append({manager._servers[name].state for name in names})
-    assert states == [{"stopping"}]
+            await eventually(lambda: servers[0].state != "up")
+            assert {server.state for server in servers} == {"stopping"}
 
 
 def test_outside_of_a_loop_it_cannot_be_opened() -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-
 import pytest
 
 from mcpclient.ground.errors import LocalProtocolError
@@ -47,19 +45,20 @@ POSSIBLE = {
 }
 
 
-@pytest.mark.parametrize(("state", "event"), [*itertools.product(STATES, EVENTS)])
-def test_each_move_is_possible_or_refused_with_a_sentence(state: str, event: str) -> None:
-    expected = POSSIBLE.get((state, event))
-    assert PHASE.allows(state, event) == (expected is not None)
-    if expected is not None:
-        assert PHASE.after(state, event) == expected
-        return
-    with pytest.raises(LocalProtocolError) as caught:
-        PHASE.after(state, event)
-    possible = ", ".join(one for at, one in POSSIBLE if at == state)
-    text = str(caught.value)
-    assert text.startswith(f"server: {event!r} is not possible in state {state!r} (possible: ")
-    assert all(one in text for one in possible.split(", "))
+@pytest.mark.parametrize("state", STATES)
+def test_each_move_is_possible_or_refused_with_a_sentence(state: str) -> None:
+    possible = ", ".join(PHASE.moves[state])
+    for event in EVENTS:
+        expected = POSSIBLE.get((state, event))
+        assert PHASE.allows(state, event) == (expected is not None)
+        if expected is not None:
+            assert PHASE.after(state, event) == expected
+            continue
+        with pytest.raises(LocalProtocolError) as caught:
+            PHASE.after(state, event)
+        assert str(caught.value) == (
+            f"server: {event!r} is not possible in state {state!r} (possible: {possible})"
+        )
 
 
 def test_the_table_knows_no_other_states_and_events() -> None:

@@ -43,10 +43,11 @@ def no_pidfd(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(params=["pidfd", "no pidfd"])
-def either_way(request: pytest.FixtureRequest) -> None:
+def either_way(request: pytest.FixtureRequest) -> str:
     """Ends are told by a pidfd, or found out without."""
     if request.param == "no pidfd":
         request.getfixturevalue("no_pidfd")
+    return str(request.param)
 
 
 @pytest.fixture

@@ -136,6 +136,10 @@ class Era(Protocol):
         """Whether requests from the server are legal, and so must be answered."""
 
     @property
+    def structured_any(self) -> bool:
+        """Whether structured content may be any JSON value, and not only an object (TOOL-05)."""
+
+    @property
     def pings(self) -> bool:
         """Whether ``ping`` exists, so that a server can be asked whether it is well."""
 
@@ -156,6 +160,9 @@ class Era(Protocol):
 
     def replying(self, params: Any, result: Any) -> Any:
         """Return our answer to a request with these params, as this era sends it."""
+
+    def wanted(self, code: int, data: Any) -> Mapping[str, Any]:
+        """Return what a refusal asks for before the same request can succeed, by key."""
 
     def lifetime(self, result: Raw) -> float | None:
         """Return for how many seconds a result stays fresh; None if the era does not say."""

@@ -42,6 +42,7 @@ class Handshake:
     name = "handshake"
     server_may_ask = True
     pings = True
+    structured_any = False
 
     def __init__(self, version: str) -> None:
         self.version = version
@@ -72,6 +73,17 @@ class Handshake:
         if related is None or not isinstance(result, dict):
             return result
         return {**result, "_meta": {**as_mapping(result.get("_meta")), RELATED_KEY: related}}
+
+    def wanted(self, code: int, data: Any) -> dict[str, Any]:
+        """Return the pages that a person must visit first (ELI-19)."""
+        if code != methods.PAGES_FIRST or not versions.since("2025-11-25", self.version):
+            return {}
+        pages = as_mapping(data).get("elicitations")
+        return {
+            one["elicitationId"]: {"method": "elicitation/create", "params": {**one, "mode": "url"}}
+            for one in (pages if isinstance(pages, list) else ())
+            if isinstance(one, dict) and isinstance(one.get("elicitationId"), str)
+        }
 
     def lifetime(self, result: Raw) -> float | None:
         """Return None: these servers tell by notices what is stale, never by time."""

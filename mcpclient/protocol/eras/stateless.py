@@ -60,6 +60,7 @@ class Stateless:
     name = "stateless"
     server_may_ask = False
     pings = False
+    structured_any = True
     declares_completions = True
     completes_in_context = True
 
@@ -116,9 +117,16 @@ class Stateless:
         """Return the answer as it is; none is ever sent by itself."""
         return result
 
+    def wanted(self, code: int, data: Any) -> dict[str, Any]:
+        """Return nothing: here a result asks, never an error (ELI-21)."""
+        return {}
+
     def lifetime(self, result: Raw) -> float | None:
         """Return ``ttlMs`` in seconds; absent, negative or odd means stale at once (CACHE-04)."""
-        ttl = payload.decode(result, _Hints).ttl_ms
+        try:
+            ttl = payload.decode(result, _Hints).ttl_ms
+        except RemoteProtocolError:
+            return 0.0  # nested too deep, say: no reason to lose the result
         # By exact type: True is an odd value. An integer may be too large for a float.
         return min(ttl, _MOST) / 1000 if type(ttl) in (int, float) and ttl > 0 else 0.0
 
@@ -146,12 +154,26 @@ class Stateless:
 
 
 def _asked(method: str, kind: _Kind) -> InputRefused:
+    state: Raw | None = kind.request_state
+    if bytes(kind.request_state) in (b"", b"null"):
+        state = None
+    elif not _is_text(kind.request_state):
+        # It could only be given back altered (MRTR-04).
+        raise RemoteProtocolError(f"the state in the result of {method} is no UTF-8")
     found = payload.value(kind.input_requests)
     if found is None:
         found = {}
     if not isinstance(found, dict) or not all(isinstance(one, dict) for one in found.values()):
         raise RemoteProtocolError(f"the result of {method} asks in a shape that nobody can answer")
-    if not found and not kind.request_state:
+    if not found and state is None:
         # Nothing to answer and nothing to give back: the next round would be this one (MRTR-14).
         raise RemoteProtocolError(f"the result of {method} wants another round for no reason")
-    return InputRefused(method, found, kind.request_state or None)
+    return InputRefused(method, found, state)
+
+
+def _is_text(data: Raw) -> bool:
+    try:
+        bytes(data).decode()
+    except UnicodeDecodeError:
+        return False
+    return True
