@@ -31,6 +31,8 @@ def test_each_python_block_of_the_docs_runs(code: str, tmp_path: Path) -> None:
     folders = {str(Path(command[0]).parent) for command in real_servers().values()}
     env = {**os.environ, "PATH": os.pathsep.join([*folders, os.environ["PATH"]])}
     env["PYTHONPATH"] = str(ROOT)
+    # They run from a folder of their own, in which the fixture servers are where they are here.
+    (tmp_path / "fixtures").symlink_to(ROOT / "fixtures")
     ran = subprocess.run(
         [sys.executable, "-W", "error", "-c", code],
         cwd=tmp_path,

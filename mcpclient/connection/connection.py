@@ -246,9 +246,7 @@ class Connection:
         match outcome:
             case Refusal(code=code, message=message, data=data):
                 told = payload.told(data)
-                refused = ReplyError(
-                    code, message, told, method=call.method, server=self.server
-                )
+                refused = ReplyError(code, message, told, method=call.method, server=self.server)
                 refused.wants = self.session.era.wanted(code, told)
                 return refused
             case Broken(problem=problem):

@@ -98,6 +98,8 @@ class Asks:
             raise Refuse("sampling with tools is not supported by this client", code=-32602)
         if method == "elicitation/create" and _mode(params) not in ("form", "url"):
             raise Refuse("the mode of this elicitation is not supported", code=-32602)
+        if method == "elicitation/create" and _mode(params) == "url" and not _safe(params):
+            raise Refuse("only https pages are shown to a person", code=-32602)
 
     async def answer(self, server: Any, method: str, params: Mapping[str, Any]) -> Any:
         """Return the result of an ask.
@@ -139,6 +141,18 @@ def _uses_tools(params: Mapping[str, Any]) -> bool:
 def _mode(params: Mapping[str, Any]) -> object:
     mode = params.get("mode")
     return "form" if mode is None else mode  # ELI-03
+
+
+def _safe(params: Mapping[str, Any]) -> bool:
+    """Return whether a page may be shown at all: no script, file or the like (SEC-01)."""
+    from urllib.parse import urlsplit
+
+    try:
+        found = urlsplit(params.get("url") or "")
+        near = found.hostname in ("localhost", "127.0.0.1", "::1")
+    except (ValueError, TypeError, AttributeError):
+        return False
+    return bool(found.netloc) and (found.scheme == "https" or (found.scheme == "http" and near))
 
 
 def _elicited(params: Mapping[str, Any], answer: dict[str, Any]) -> dict[str, Any]:

@@ -97,7 +97,7 @@ class ReadCache:
 
     def peek(self, key: Key) -> Any:
         """Return a fresh result and count nothing, or None."""
-        entry = dict.get(self._kept, key) if self._kept is not None else None
+        entry = self._kept.get(key) if self._kept is not None else None
         return entry.result if entry is not None and self._clock() < entry.stale_at else None
 
     def stale(self, key: Key) -> Any:

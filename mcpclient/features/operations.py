@@ -101,7 +101,6 @@ class Operations:
         """A life began."""
         self._connection = connection
         self._rules = connection.session.tasks()
-        self.forget_tools()
         none = isinstance(self._rules, NoTasks)
         self.capable = frozenset() if none else methods.MAY_BE_TASKS
 

@@ -13,7 +13,13 @@ import math
 import time
 from typing import TYPE_CHECKING, Any
 
-from mcpclient.ground.errors import CallTimedOut, InputRefused, McpClientError, timed_out
+from mcpclient.ground.errors import (
+    CallTimedOut,
+    InputRefused,
+    McpClientError,
+    ReplyError,
+    timed_out,
+)
 from mcpclient.protocol.methods import CHANGED_BY, RESOURCES_CHANGED, RESOURCES_READ
 from mcpclient.protocol.types import ResourceResult
 

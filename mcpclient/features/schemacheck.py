@@ -31,10 +31,6 @@ from mcpclient.ground.text import printable, seconds
 _MOST = 10
 _SHOWN = Repr()
 _SHOWN.maxstring = _SHOWN.maxother = _SHOWN.maxlong = 60
-# The keywords whose own problem is a member that is there.
-_FORBID = (
-    *("None", "properties", "additionalProperties", "unevaluatedProperties", "unevaluatedItems"),
-)
 # What a broken schema, or a value of an odd size, makes the validator stumble over.
 _STUMBLES = (ValueError, TypeError, ArithmeticError, LookupError, AttributeError)
 
@@ -220,7 +216,7 @@ def _broken(error: ValidationError) -> str:
         return f"must be of the type {' or '.join(map(str, names))}"
     if word == "required":
         return f"lacks a member: {printable(error.message, 100)}"
-    if word in _FORBID:
+    if word in ("false", "None"):
         return "is not allowed"
     if word in ("anyOf", "oneOf", "not", "if", "contains"):
         more = word == "oneOf" and not error.context

@@ -106,6 +106,7 @@ def guarded(uri: str) -> Any:
     ours = {word: _KEYWORDS[word] for word in _KEYWORDS.keys() & base.VALIDATORS.keys()}
     kind: Any = extend(base, ours)  # type: ignore[no-untyped-call]  # its stubs lag behind
     plain = kind.iter_errors
+    create = specification(kind).create_resource
 
     def evolve(self: Any, **changes: Any) -> Any:
         """Return the validator of a part: every way down leads through here."""
@@ -123,11 +124,45 @@ def guarded(uri: str) -> Any:
             watch.made[id(schema)] = known
         return known
 
+    def descend(
+        self: Any,
+        instance: Any,
+        schema: Any,
+        path: Any = None,
+        schema_path: Any = None,
+        resolver: Any = None,
+    ) -> Iterator[ValidationError]:
+        """Check a part of the value against a part of the schema."""
+        if schema is True:
+            return
+        if schema is False:
+            # The package forgets the path here.
+            yield ValidationError("", "false", () if path is None else (path,))
+            return
+        if resolver is None:
+            resolver = self._resolver
+            if "$id" in schema or "id" in schema:
+                resolver = resolver.in_subresource(create(schema))
+        inside = self.evolve(schema=schema, _resolver=resolver)
+        for check, word, wanted in inside._validators:
+            for error in check(inside, wanted, instance, schema) or ():
+                error._set(
+                    validator=word,
+                    validator_value=wanted,
+                    instance=instance,
+                    schema=schema,
+                    type_checker=inside.TYPE_CHECKER,
+                )
+                if path is not None:
+                    error.path.appendleft(path)
+                yield error
+
     def iter_errors(self: Any, instance: Any) -> Iterator[ValidationError]:
         step()
         return plain(self, instance)  # type: ignore[no-any-return]
 
     kind.evolve = evolve
+    kind.descend = descend
     kind.iter_errors = iter_errors
     return kind
 
@@ -190,19 +225,6 @@ def _pattern(validator: Any, one: Any, instance: Any, schema: Any) -> Iterator[V
         yield ValidationError("")
 
 
-def _properties(
-    validator: Any, parts: Any, instance: Any, schema: Any
-) -> Iterator[ValidationError]:
-    if isinstance(instance, dict):
-        for name, part in parts.items():
-            if name not in instance:
-                continue
-            if part is False:
-                yield ValidationError("", path=[name])  # which the package leaves out
-            else:
-                yield from validator.descend(instance[name], part, path=name, schema_path=name)
-
-
 def _pattern_properties(
     validator: Any, parts: Any, instance: Any, schema: Any
 ) -> Iterator[ValidationError]:
@@ -217,12 +239,9 @@ def _additional(validator: Any, part: Any, instance: Any, schema: Any) -> Iterat
     if isinstance(instance, dict):
         known = schema.get("properties", ())
         patterns = schema.get("patternProperties", ())
-        others = (
-            name
-            for name in instance
-            if name not in known and not any(search(one, name) for one in patterns)
-        )
-        yield from _none_of(others, validator, part, instance)
+        for name, one in instance.items():
+            if name not in known and not any(search(other, name) for other in patterns):
+                yield from validator.descend(one, part, path=name)
 
 
 def _unevaluated_properties(
@@ -230,9 +249,9 @@ def _unevaluated_properties(
 ) -> Iterator[ValidationError]:
     if isinstance(instance, dict):
         seen = _evaluated(validator, instance, schema, top=True)
-        yield from _none_of(
-            (name for name in instance if name not in seen), validator, part, instance
-        )
+        for name in instance:
+            if name not in seen:
+                yield from validator.descend(instance[name], part, path=name)
 
 
 def _unevaluated_items(
@@ -240,19 +259,9 @@ def _unevaluated_items(
 ) -> Iterator[ValidationError]:
     if isinstance(instance, list):
         seen = _evaluated(validator, instance, schema, top=True)
-        others = (place for place in range(len(instance)) if place not in seen)
-        yield from _none_of(others, validator, part, instance)
-
-
-def _none_of(
-    places: Iterable[Any], validator: Any, part: Any, instance: Any
-) -> Iterator[ValidationError]:
-    """Check the members that nothing else speaks of."""
-    for place in places:
-        if part is False:
-            yield ValidationError("", path=[place])
-        else:
-            yield from validator.descend(instance[place], part, path=place)
+        for place, one in enumerate(instance):
+            if place not in seen:
+                yield from validator.descend(one, part, path=place)
 
 
 def _evaluated(validator: Any, instance: Any, schema: Any, top: bool = False) -> set[Any]:
@@ -324,7 +333,6 @@ _KEYWORDS: dict[str, Any] = {
     "uniqueItems": _unique,
     "multipleOf": _multiple,
     "pattern": _pattern,
-    "properties": _properties,
     "patternProperties": _pattern_properties,
     "additionalProperties": _additional,
     "unevaluatedProperties": _unevaluated_properties,

@@ -76,7 +76,6 @@ class Supervisor:
         connection: The open connection, or None unless ``up``.
         incidents: The deaths nobody asked for, oldest first.
         restarts: How many lives were begun by the policy.
-        pid: The process id of the present life, or None.
         halted: Whether it was stopped, so that no call may start it.
         retired: Whether it was stopped for good.
     """
@@ -97,7 +96,6 @@ class Supervisor:
         self.connection: Connection | None = None
         self.incidents: deque[Incident] = deque(maxlen=max(remembered, policy.burst + 1))
         self.restarts = 0
-        self.pid: int | None = None
         self._dialer = dialer
         self._keeper = keeper
         self._policy = policy
@@ -115,6 +113,12 @@ class Supervisor:
         self._ended: set[Waiter] = set()
         self._up_since = 0.0
         self._decision: Restart | Rest | GiveUp = Rest()
+
+    @property
+    def pid(self) -> int | None:
+        """The process id of the present life, open or not; None as soon as it was reaped."""
+        newest = self._opening
+        return None if newest is None or newest.over else newest.transport.pid
 
     # -- for callers -----------------------------------------------------------------------
 
@@ -246,7 +250,6 @@ class Supervisor:
                 self._move("stop")
                 self._life.kill()
             self._scope = None
-            self.pid = None
             if self.phase == "stopping":
                 self._move("stopped")
             elif self._failure is not None and PHASE.allows(self.phase, "give_up"):
@@ -301,14 +304,12 @@ class Supervisor:
         await connection.ended.wait()
 
     def _spawned(self, connection: Connection) -> None:
-        self.pid = connection.transport.pid
         self._opening = connection
         self._keeper.born(connection)
         if self.phase != "stopping":
             self._move("spawned")
 
     def _failed_to_open(self, problem: SpawnFailed | OpeningFailed) -> None:
-        self.pid = None
         opening = problem if isinstance(problem, OpeningFailed) else None
         if not problem.server:
             problem.server = self.name
@@ -332,7 +333,6 @@ class Supervisor:
         connection = self._life
         assert connection is not None
         self._life = self.connection = None
-        self.pid = None
         now = time.monotonic()
         phase = self.phase
         if self._told_up:

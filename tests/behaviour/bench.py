@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -146,6 +147,7 @@ class Bench:
         medium: ``memory`` or ``stdio``.
         lives: One for each process, or what stands for one.
         lawful: Whether the server keeps the rules, so that its frames are checked too.
+        peer: Makes the server of a life in memory.
     """
 
     def __init__(self, version: str, medium: str) -> None:
@@ -153,6 +155,7 @@ class Bench:
         self.medium = medium
         self.lives: list[Life] = []
         self.lawful = True
+        self.peer: Callable[[str], Peer] = Peer
         self.manager = Manager()
 
     @property
@@ -168,29 +171,30 @@ class Bench:
         """Return whether the server speaks this version or a later one."""
         return self.version >= version
 
-    async def open(self, *, era: str = "auto", **options: Any) -> Server:
-        """Open a manager with these options, and return its server, which is not started."""
+    async def open(self, *, spec: Mapping[str, Any] | None = None, **options: Any) -> Server:
+        """Open a manager with these options, and return its server, which is not started.
+
+        Args:
+            spec: Options of the server's spec.
+            options: Of the manager.
+        """
         bench = self
 
         class Copying(Manager):
             async def _connect(self, spec: ServerSpec) -> Transport:
                 if bench.medium == "memory":
                     inner, far = pair(loops.current())
-                    Host(far, Peer(bench.version))
+                    Host(far, bench.peer(bench.version))
                     life = Life(inner)
                 else:
                     life = Life(await super()._connect(spec))
                 bench.lives.append(life)
                 return life
 
-        spec = ServerSpec(
-            sys.executable,
-            ["-I", "-S", str(SCRIPT), self.version],
-            restart=QUICK,
-            timeouts=Timeouts(eof=1.0, term=0.5, settle=0.01),
-            era=era,
-        )
-        self.manager = Copying({"peer": spec}, **options)
+        usual = {"restart": QUICK, "timeouts": Timeouts(eof=1.0, term=0.5, settle=0.01)}
+        argv = ["-I", "-S", str(SCRIPT), self.version]
+        entry = ServerSpec(sys.executable, argv, **{**usual, **(spec or {})})
+        self.manager = Copying({"peer": entry}, **options)
         await self.manager.open()
         return self.manager["peer"]
 

@@ -10,7 +10,8 @@ answers though it was cancelled); `release {keys, together}` (answers what is he
 then itself; together: in one array); `progress {n}`; `log {level, n}`; `touch {uri}` (tells who
 follows it); `grow` (one more of everything, and tells so); `ask {method, params}` (answers what it
 was answered); `withdraw` (takes its open asks back); `ping`; `journal` (all that was received);
-`close` (ends the subscriptions, stateless only); `exit {code}`.
+`close` (ends the subscriptions, stateless only); `say {method, params}` (any notification);
+`exit {code}`.
 
 A list has two items a page; in the stateless era the cursor of the second page is "". Any
 `test://` resource counts its reads; `test://held` is answered only when `held` is released;
@@ -34,7 +35,7 @@ STATE = 'opaque: {"n": 1.0} \u00fc\u2028'
 # fmt: off
 TOOLS = [
     "echo", "add", "nothing", "fail", "refuse", "hold", "release", "progress", "log", "touch",
-    "grow", "ask", "withdraw", "ping", "journal", "close", "exit",
+    "grow", "ask", "withdraw", "ping", "journal", "close", "say", "exit",
 ]
 # fmt: on
 WORDS = ("paris", "park", "party", "rome")
@@ -417,6 +418,10 @@ class Server:
             ]
         self.listens.clear()
         return [*told, self.result(message, texts("done"))]
+
+    def tool_say(self, message: Message, method: str, params: Message) -> list[Any]:
+        told = {"jsonrpc": "2.0", "method": method, "params": params}
+        return [told, self.result(message, texts("said"))]
 
     def tool_exit(self, message: Message, code: int) -> Message:
         raise SystemExit(code)

@@ -47,7 +47,7 @@ async def test_the_opening_finds_the_era_and_agrees_on_the_servers_version(bench
 async def test_a_version_that_is_asked_for_by_name_is_the_one_that_is_offered(
     version: str, medium: str, bench: Bench
 ) -> None:
-    server = await bench.open(era=version)
+    server = await bench.open(spec={"era": version})
     await server.invoke_tool("echo", {"text": "hi"})
     assert server.protocol_version == version
     assert bench.life.methods == ["initialize", "notifications/initialized", "tools/call"]

@@ -99,6 +99,15 @@ async def test_a_subscription_is_agreed_used_and_given_back(bench: Bench) -> Non
         both = {"resourceSubscriptions": ["test://a", "test://b"]}
         assert wanted == [{"resourceSubscriptions": ["test://a"]}, both, wanted[0]]
         assert bench.life.agreed() == 3
+        # The new one first, then the old one is ended.
+        assert [m for m in bench.life.methods if m != "tools/call"][1:] == [
+            "subscriptions/listen",
+            "subscriptions/listen",
+            "notifications/cancelled",
+            "subscriptions/listen",
+            "notifications/cancelled",
+            "notifications/cancelled",
+        ]
 
 
 def given_back(bench: Bench) -> int:

@@ -11,13 +11,15 @@ import pytest
 
 from mcpclient import Manager, Server, Timeouts
 from tests.conftest import spec
-from tests.features.helpers import journal
+from tests.features.helpers import journal, puppet, result
 
 TASKS = "io.modelcontextprotocol/tasks"
 ON = {TASKS: {}}
 # By era: the server, and its tool that completes after a moment.
 TASKERS = {"handshake": "tasks_handshake", "stateless": "tasks_stateless"}
 SOON = {"handshake": "must", "stateless": "soon"}
+# The task that a puppet makes.
+MADE = {"resultType": "task", "taskId": "t", "status": "working", "ttlMs": None}
 ERAS = pytest.mark.parametrize("era", sorted(TASKERS))
 
 
@@ -53,3 +55,26 @@ async def tasker(era: str, *args: object, **options: Any) -> AsyncIterator[Serve
 async def count(server: Server, method: str) -> int:
     """Return how many messages of a method a server received."""
     return len(await journal(server, method))
+
+
+async def until_asked(server: Server, method: str) -> None:
+    """Wait until a server received a message of a method."""
+    with anyio.fail_after(10):
+        while not await count(server, method):
+            await anyio.sleep(0.01)
+
+
+def odd_tasker(*gets: Any, made: Any = None, **answers: list[Any]) -> Any:
+    """Return the spec of a puppet whose tool makes a task, with these answers to tasks/get."""
+    script = {
+        "tools/call": [result(**{**MADE, "pollIntervalMs": 1, **(made or {})})],
+        "tasks/get": list(gets),
+        **{method.replace("_", "/"): one for method, one in answers.items()},
+    }
+    capabilities = {"tools": {}, "extensions": {TASKS: {}}}
+    return puppet(script, era="stateless", capabilities=capabilities)
+
+
+def told(status: str, **more: Any) -> dict[str, Any]:
+    """Return a scripted answer to tasks/get."""
+    return result(taskId="t", status=status, **more)

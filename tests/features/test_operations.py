@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from pathlib import Path
 from typing import Any
 
 import anyio
@@ -11,24 +10,17 @@ import pytest
 
 from mcpclient import (
     CallCancelled,
-    CallLost,
     CallTimedOut,
     InputRefused,
-    LocalProtocolError,
     Manager,
     Operation,
     ReplyError,
-    ServerUnavailable,
     Timeouts,
     ToolError,
-    UseAfterClose,
 )
 from tests.conftest import eventually, spec, tasks
 from tests.features.helpers import journal
-from tests.features.taskers import ERAS, ON, SOON, TASKERS, People, count, tasker
-
-HANDSHAKE = pytest.mark.parametrize("era", ["handshake"])
-
+from tests.features.taskers import ERAS, SOON, People, count, tasker, until_asked
 
 # -- unseen ----------------------------------------------------------------------------------
 
@@ -115,16 +107,11 @@ async def test_cancelling_the_caller_cancels_the_task(era: str) -> None:
         with anyio.move_on_after(5) as scope:
             async with anyio.create_task_group() as group:
                 group.start_soon(server.invoke_tool, "never")
-                await _until_asked(server, "tasks/get")
+                await until_asked(server, "tasks/get")
                 group.cancel_scope.cancel()
         assert not scope.cancelled_caught
-        await _until_asked(server, "tasks/cancel")
+        await until_asked(server, "tasks/cancel")
         assert await count(server, "tasks/cancel") == 1
-
-
-async def _until_asked(server: Any, method: str) -> None:
-    while not await count(server, method):
-        await anyio.sleep(0.01)
 
 
 @ERAS
@@ -135,7 +122,7 @@ async def test_nobody_to_answer_a_task_refuses_it_and_cancels_it(era: str) -> No
                 await server.invoke_tool("ask")
             assert caught.value.asks == ("elicitation/create",)
             assert list(caught.value.requests) == ["name"]
-            await _until_asked(server, "tasks/cancel")
+            await until_asked(server, "tasks/cancel")
         else:
             # The server asks all the same, is told no, and makes the best of it.
             assert (await server.invoke_tool("ask")).text == "hello nobody"
@@ -277,7 +264,7 @@ async def test_a_cancelled_task_is_a_cancelled_call(era: str) -> None:
                 assert caught.value.maybe_done
 
             group.start_soon(wait)
-            await _until_asked(server, "tasks/get")
+            await until_asked(server, "tasks/get")
             await started.cancel()
         assert started.status == "cancelled"
         await started.cancel()
@@ -294,105 +281,7 @@ async def test_a_task_that_had_ended_before_it_was_cancelled_is_no_fault(era: st
         assert (await started.result()).text == "first"
 
 
-# -- ids -------------------------------------------------------------------------------------
-
-
-@ERAS
-async def test_a_stored_id_is_picked_up_by_another_host(era: str, tmp_path: Path) -> None:
-    store = str(tmp_path / "tasks")
-    async with tasker(era, "--store", store) as server:
-        started = await server.start_tool(SOON[era], {"seconds": 60})
-        id = started.id
-        assert id is not None
-    async with Manager({"s": spec(TASKERS[era], "--store", store)}, extensions=ON) as manager:
-        picked = manager["s"].operation(id)
-        # Nothing is known of it yet, and nothing was sent.
-        assert (picked.status, picked.raw, picked.tool) == ("working", {}, "")
-        assert manager["s"].state == "idle"
-        assert (await picked.result()).text == "finished by another life"
-        assert picked.status == "completed"
-
-
-@ERAS
-async def test_an_operation_goes_on_in_the_next_life_of_the_server(
-    era: str, tmp_path: Path
-) -> None:
-    async with tasker(era, "--store", tmp_path / "tasks") as server:
-        started = await server.start_tool(SOON[era], {"seconds": 60})
-        async with anyio.create_task_group() as group:
-
-            async def die() -> None:
-                await _until_asked(server, "tasks/get")
-                await server.notify("x")
-                with pytest.raises(Exception, match="the server died"):
-                    await server.call_tool("exit", {"code": 3})
-
-            group.start_soon(die)
-            assert (await started.result()).text == "finished by another life"
-        assert server.generation == 2
-
-
-@ERAS
-async def test_a_task_that_the_next_life_does_not_know_is_lost(era: str) -> None:
-    async with tasker(era) as server:
-        started = await server.start_tool("never")
-        with pytest.raises(CallLost):
-            await server.call_tool("exit", {"code": 3})
-        with pytest.raises(CallLost) as caught:
-            await started.result()
-        assert type(caught.value) is CallLost
-        assert f"the server does not know the task {started.id!r}" in str(caught.value)
-        assert "ask not found" in str(caught.value)
-        assert caught.value.method == "tasks/get"
-        assert caught.value.maybe_done
-
-
-@ERAS
-async def test_an_id_that_the_server_does_not_know_is_lost(era: str) -> None:
-    async with tasker(era) as server:
-        unknown = server.operation("no-such-task")
-        for ask in (unknown.refresh, unknown.result, unknown.cancel):
-            with pytest.raises(CallLost, match="does not know the task 'no-such-task'"):
-                await ask()
-        with pytest.raises(CallLost):
-            async for _ in unknown:
-                pass
-        with pytest.raises(LocalProtocolError):
-            server.operation("")
-
-
-# -- the end of the server -------------------------------------------------------------------
-
-
-@ERAS
-async def test_a_stop_of_the_server_ends_the_waiting(era: str) -> None:
-    async with tasker(era, "--poll", 60_000) as server:
-        started = await server.start_tool("never")
-        caught: list[Exception] = []
-
-        async def wait() -> None:
-            with pytest.raises((CallCancelled, ServerUnavailable)) as info:
-                await started.result()
-            caught.append(info.value)
-
-        async with anyio.create_task_group() as group:
-            group.start_soon(wait)
-            await eventually(lambda: any("task of" in name for name in tasks()))
-            await server.stop()
-        assert len(caught) == 1
-
-
-@ERAS
-async def test_the_end_of_the_manager_ends_the_waiting(era: str) -> None:
-    async with anyio.create_task_group() as group, tasker(era, "--poll", 60_000) as server:
-        started = await server.start_tool("never")
-
-        async def wait() -> None:
-            with pytest.raises(UseAfterClose):
-                await started.result()
-
-        group.start_soon(wait)
-        await eventually(lambda: any("task of" in name for name in tasks()))
+# -- beside ----------------------------------------------------------------------------------
 
 
 @ERAS

@@ -26,7 +26,7 @@ from mcpclient import (
 )
 from mcpclient.transports import process as process_module
 from mcpclient.transports.process import Child
-from tests.conftest import alive, eventually, spec
+from tests.conftest import eventually, spec
 from tests.supervision.helpers import NEVER_SOON, echo, gated, gone, in_state, pid_of
 
 
@@ -143,15 +143,17 @@ async def test_stop_after_it_failed(manager: Manager) -> None:
 
 
 async def test_stop_while_a_failed_opening_is_cleaned_up(manager: Manager, tmp_path: Path) -> None:
-    # It does not open in time, and its end takes a while: in there comes the stop.
+    # It answers nothing, tells of the end of its input by a file, and lives on: there the stop
+    # comes, while its time to leave is running.
+    ended = tmp_path / "ended"
+    script = 'cat >/dev/null; : > "$1"; exec sleep 300'
     timeouts = Timeouts(open=0.1, eof=0.6, term=1.0)
-    server = await manager.add("slow", gated(tmp_path / "never", timeouts=timeouts))
+    deaf = ServerSpec("/bin/sh", ["-c", script, "deaf", str(ended)], timeouts=timeouts)
+    server = await manager.add("deaf", deaf)
     server.begin()
-    await in_state(server, "opening")
+    await eventually(ended.exists)
+    assert server.state == "opening"
     pid = pid_of(server)
-    supervisor = server._supervisor
-    await eventually(lambda: supervisor._opening is not None and supervisor._opening._closing)
-    assert (server.state, alive(pid)) == ("opening", True)
     await server.stop()
     await gone(pid)
     await refused(server)
