@@ -3,6 +3,7 @@
 PYTHON ?= python3
 PYTEST_ARGS ?=
 BENCH_ARGS ?=
+CHAOS_ARGS ?=
 
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 export PIP_NO_INPUT = 1
@@ -16,7 +17,7 @@ EDITABLE := .venv/.editable-$(FOR)
 TYPED := $(wildcard mcpclient bench examples scripts)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test format bench setup interpreter venv real clean
+.PHONY: help demo test format bench chaos setup interpreter venv real clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
@@ -38,6 +39,9 @@ format: $(VENV) ## put the code into its one format, mend what lint can mend
 bench: interpreter venv ## measure against raw pipes and the official SDK
 	@$(PYTHON) scripts/setup_real.py sdk
 	@$(PY) bench/run.py $(BENCH_ARGS)
+
+chaos: interpreter venv ## 60 s of servers killed, stopped, flooded and changed under 200 callers
+	@$(PY) tests/chaos/run.py $(CHAOS_ARGS)
 
 setup: ## make .venv and the real servers' environments (the others do this themselves)
 	@$(MAKE) --no-print-directory -j2 venv real

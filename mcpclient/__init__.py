@@ -6,7 +6,9 @@ are first used.
 
 from __future__ import annotations
 
+from mcpclient.features.asks import Refuse
 from mcpclient.features.cache import CacheStats
+from mcpclient.features.following import Subscription
 from mcpclient.features.notifications import TickReport, Token
 from mcpclient.features.operation import Operation
 from mcpclient.ground.errors import (
@@ -87,6 +89,7 @@ __all__ = [
     "PromptMessage",
     "PromptResult",
     "ProtocolError",
+    "Refuse",
     "Reload",
     "RemoteProtocolError",
     "ReplyError",
@@ -104,6 +107,7 @@ __all__ = [
     "ServerUnavailable",
     "SpawnFailed",
     "Status",
+    "Subscription",
     "TextContent",
     "TickReport",
     "Timeouts",

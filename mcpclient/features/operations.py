@@ -6,32 +6,30 @@ task can come about, none of this stands in a call's way.
 
 from __future__ import annotations
 
-import logging
 import time
 from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
-import anyio
+from msgspec import Raw
 
-from mcpclient.features import catalog
-from mcpclient.features.asks import Refuse
+from mcpclient.features import catalog, rounds
 from mcpclient.features.operation import Operation
 from mcpclient.ground.errors import (
     CallLost,
     InputRefused,
     LocalProtocolError,
+    McpClientError,
+    RemoteProtocolError,
     ReplyError,
     UseAfterClose,
 )
 from mcpclient.protocol import methods
 from mcpclient.protocol.eras import NoTasks, OtherResult
 from mcpclient.protocol.extensions import TASK
-from mcpclient.protocol.types import Tool
+from mcpclient.protocol.types import Tool, ToolResult
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
-
-    from msgspec import Raw
 
     from mcpclient.connection.caller import Caller, Timeout
     from mcpclient.connection.connection import Connection
@@ -43,10 +41,10 @@ if TYPE_CHECKING:
     from mcpclient.loops.base import Loop
     from mcpclient.protocol.eras.tasks import Tasks
 
-_log = logging.getLogger("mcpclient")
 # How a server refuses a plain call of a tool that must be a task (LTSK-03): as a method it does
 # not have, or, some, as an invalid request.
 _REFUSALS = frozenset({methods.METHOD_NOT_FOUND, -32600})
+_REFUSED = f"MCP error {methods.METHOD_NOT_FOUND}"
 
 
 class Operations:
@@ -205,23 +203,10 @@ class Operations:
                 take.
             on_progress: Told of its progress.
         """
-        if not self._must(params):
-            try:
-                return await call()
-            except OtherResult as other:
-                if other.kind != TASK:
-                    raise
-                made: Raw | ReplyError = other.result
-            except ReplyError as refused:
-                made = refused
-            if isinstance(made, ReplyError):
-                if not await self._would_do(caller, made, params, _left(span)):
-                    raise made
-                course = await self._create(caller, params, None, _left(span), on_progress)
-            else:
-                course = self._adopt(made)
-        else:
-            course = await self._create(caller, params, None, _left(span), on_progress)
+        made = None if self._must(params) else await self._plainly(caller, call, params, span)
+        if isinstance(made, Raw):
+            return made
+        course = made or await self._create(caller, params, None, _left(span), on_progress)
         begun, limit = span()
         try:
             return await course.result(limit, "it was given up", begun)
@@ -236,6 +221,29 @@ class Operations:
             raise
 
     # -- how a task comes about ------------------------------------------------------------
+
+    async def _plainly(
+        self,
+        caller: Caller,
+        call: Callable[[], Awaitable[Raw]],
+        params: Mapping[str, Any],
+        span: Callable[[], tuple[float, float | None]],
+    ) -> Raw | Course | None:
+        """Make an ordinary call; return its result, its task, or None if it must ask for one."""
+        try:
+            result = await call()
+        except OtherResult as other:
+            if other.kind != TASK:
+                raise
+            return self._adopt(other.result)
+        except ReplyError as refused:
+            if refused.code in _REFUSALS and await self._required(caller, params, span):
+                return None
+            raise
+        if self._support is None and _refuses(result):
+            if await self._required(caller, params, span):
+                return None
+        return result
 
     async def _attempt(
         self,
@@ -305,25 +313,31 @@ class Operations:
             and "task" not in params
         )
 
-    async def _would_do(
-        self, caller: Caller, refused: ReplyError, params: Mapping[str, Any], left: float | None
+    async def _required(
+        self,
+        caller: Caller,
+        params: Mapping[str, Any],
+        span: Callable[[], tuple[float, float | None]],
     ) -> bool:
         """Return whether a call was refused only since it was no task."""
         rules, name = self._rules, params.get("name")
-        if refused.code not in _REFUSALS or isinstance(rules, NoTasks) or not rules.directed:
+        if isinstance(rules, NoTasks) or not rules.directed:
             return False
         if not isinstance(name, str) or "task" in params:
             return False
-        return await self._support_of(caller, name, left) == "required"
+        try:
+            return await self._support_of(caller, name, _left(span)) == "required"
+        except McpClientError:
+            return False  # the refusal says more
 
     async def _support_of(self, caller: Caller, name: str, left: float | None) -> str:
         """Return how a tool runs, as the server lists it."""
-        if self._support is None or name not in self._support:
-            kind, pages = Tool, self._pages
-            epoch = self.epoch
-            tools = await catalog.listed(caller, methods.TOOLS_LIST, kind, left, pages)
-            self.learn(tools, epoch)
-        return (self._support or {}).get(name, "unknown")
+        if self._support is not None and name in self._support:
+            return self._support[name]
+        epoch = self.epoch
+        tools = await catalog.listed(caller, methods.TOOLS_LIST, Tool, left, self._pages)
+        self.learn(tools, epoch)
+        return next((one.task_support for one in tools if one.name == name), "unknown")
 
     def _course(self, id: str | None = None) -> Course:
         from mcpclient.features.course import Course  # few servers have tasks
@@ -340,23 +354,7 @@ class Operations:
     async def answer(self, requests: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
         """Return the answers to what a task asks; all of it is answered, or none."""
         needed = InputRefused(methods.TOOLS_CALL, requests, server=self.caller.name)
-        if not all(self._asks.answers(method) for method in needed.asks):
-            raise needed
-        answers = {}
-        with anyio.move_on_after(self._patience) as scope:
-            for key, request in requests.items():
-                params = request.get("params")
-                told = params if isinstance(params, dict) else {}
-                try:
-                    answers[key] = await self._asks.answer(self._server, request["method"], told)
-                except Refuse as problem:
-                    raise needed.because(problem.message) from problem
-                except Exception:  # the user's code; who waits for the task must hear of it
-                    _log.exception("%s ! a handler of asks raised", self.caller.name)
-                    raise needed.because("the handler failed; the log tells more") from None
-        if scope.cancelled_caught:
-            raise needed.because("nobody answered in time (Timeouts.ask)")
-        return answers
+        return await rounds.answers(needed, self._asks, self._server, self._patience)
 
     def follow(self, course: Course) -> None:
         """See :class:`~mcpclient.features.course.Home`."""
@@ -373,6 +371,15 @@ class Operations:
         if not isinstance(rules, NoTasks) and rules.listens:
             ids = (one.id for one in self._watched if one.wants_news)
             self._subscriptions.want_tasks(frozenset(id for id in ids if id is not None))
+
+
+def _refuses(result: Raw) -> bool:
+    """Return whether a result is how the SDK of TypeScript refuses a tool that must be a task."""
+    try:
+        told = ToolResult(result)
+        return told.is_error and told.text.startswith(_REFUSED)
+    except RemoteProtocolError:
+        return False
 
 
 def _left(span: Callable[[], tuple[float, float | None]]) -> float | None:

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from mcpclient import Manager
+from mcpclient import Manager, ReplyError
 from mcpclient.protocol.versions import HANDSHAKE
 from tests.behaviour.bench import Bench
-from tests.behaviour.server import Message, Server, texts
-from tests.behaviour.test_asks import ELICIT, SAID, SAMPLE, ask
+from tests.behaviour.server import STATELESS, Message, Refusal, Server, texts
+from tests.behaviour.test_asks import ELICIT, ask
 
 pytestmark = pytest.mark.parametrize("medium", ["memory"])
 newest = pytest.mark.parametrize("version", HANDSHAKE[-1:])
@@ -40,23 +40,6 @@ async def test_a_mode_that_was_not_offered_is_refused_as_invalid(
     reply = await ask(server, "elicitation/create", {**ELICIT, "mode": "telepathy"})
     assert reply["error"]["code"] == -32602
     assert "mode" in reply["error"]["message"]
-
-
-@newest
-async def test_a_request_that_wants_a_task_of_us_is_answered_as_any_other(
-    version: str, bench: Bench
-) -> None:
-    asked: list[Any] = []
-
-    def sample(server: Any, params: Any) -> Any:
-        asked.append(params["maxTokens"])
-        return SAID
-
-    server = await bench.open(on_sample=sample)
-    params = {**SAMPLE, "task": {"ttl": 1000}}
-    assert await ask(server, "sampling/createMessage", params) == {"result": SAID}
-    assert asked == [10]
-    assert "tasks" not in bench.life.of("initialize")[0]["params"]["capabilities"]
 
 
 @pytest.mark.parametrize("version", HANDSHAKE)
@@ -128,3 +111,71 @@ async def test_pages_of_any_size_make_the_same_list(bench: Bench) -> None:
     bench.peer = Uneven
     server = await bench.open()
     assert [one.name for one in await server.list_prompts()] == list("abcde")
+
+
+class PagesFirst(Server):
+    """Refuses a call until a person has agreed to open a page; and once more if told so."""
+
+    refusals = 1
+
+    def call_tool(self, message: Message, params: Message) -> list[Any]:
+        if params["name"] != "echo" or self.refusals == 0:
+            return super().call_tool(message, params)
+        self.refusals -= 1
+        page = {
+            "mode": "url",
+            "elicitationId": "e1",
+            "url": "https://x.example/connect",
+            "message": "Connect",
+        }
+        raise Refusal(-32042, "connect first", {"elicitations": [page]})
+
+
+@pytest.mark.parametrize("version", [*HANDSHAKE, STATELESS])
+async def test_a_page_that_must_be_opened_first_is_offered_where_the_version_has_it(
+    version: str, bench: Bench
+) -> None:
+    asked: list[Any] = []
+
+    def elicit(server: Any, params: Any) -> Any:
+        asked.append(params)
+        return {"action": "accept"}
+
+    bench.peer = PagesFirst
+    server = await bench.open(on_elicit=elicit)
+    if version != "2025-11-25":  # elsewhere the code means nothing
+        with pytest.raises(ReplyError) as caught:
+            await server.invoke_tool("echo", {"text": "hi"})
+        assert caught.value.code == -32042
+        assert asked == []
+        return
+    assert (await server.invoke_tool("echo", {"text": "hi"})).text == "hi"
+    assert [one["url"] for one in asked] == ["https://x.example/connect"]
+    first, second = bench.life.of("tools/call")
+    assert first["params"] == second["params"]
+    assert first["id"] != second["id"]
+
+
+@newest
+@pytest.mark.parametrize("why", ["declined", "again", "nobody"])
+async def test_a_page_that_is_not_opened_leaves_the_refusal_to_the_caller(
+    version: str, why: str, bench: Bench
+) -> None:
+    asked: list[str] = []
+
+    def elicit(server: Any, params: Any) -> Any:
+        asked.append(params["elicitationId"])
+        return {"action": "decline" if why == "declined" else "accept"}
+
+    class Insisting(PagesFirst):
+        refusals = 9
+
+    bench.peer = Insisting
+    server = await bench.open(on_elicit=None if why == "nobody" else elicit)
+    with pytest.raises(ReplyError) as caught:
+        await server.invoke_tool("echo", {"text": "hi"})
+    assert caught.value.code == -32042
+    assert caught.value.data["elicitations"][0]["elicitationId"] == "e1"
+    # Consent is asked for once: that the page was done with is not known here.
+    assert asked == ([] if why == "nobody" else ["e1"])
+    assert len(bench.life.of("tools/call")) == (2 if why == "again" else 1)

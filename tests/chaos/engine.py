@@ -357,6 +357,10 @@ class Chaos:
                 continue
             if text != name:
                 self.figures.faults.append(f"{name} echoed {text!r}")
+        # A ping may be under way, or a handler's own call.
+        with anyio.move_on_after(5):
+            while any(one.in_flight for one in manager.status().servers):
+                await anyio.sleep(0.01)
 
     def _count(self, manager: Manager) -> None:
         figures = self.figures

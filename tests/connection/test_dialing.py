@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import anyio
@@ -33,7 +33,13 @@ class Process(Peer):
 class World:
     """A dialer, and the processes it started."""
 
-    def __init__(self, *scripts: Script, era: str = "auto", **timeouts: Any) -> None:
+    def __init__(
+        self,
+        *scripts: Script,
+        era: str = "auto",
+        connect: Callable[[], Awaitable[MemoryTransport]] | None = None,
+        **timeouts: Any,
+    ) -> None:
         self.processes: list[Process] = []
         self.told: list[Connection] = []
         self.ears = Ears()
@@ -41,7 +47,7 @@ class World:
         self._scripts = list(scripts)
         self.dialer = Dialer(
             "scripted",
-            self.connect,
+            connect or self.connect,
             loop=self.loop,
             identity=IDENTITY,
             era=era,
@@ -156,13 +162,12 @@ async def test_a_failed_dial_closes_what_it_opened() -> None:
 
 
 async def test_a_command_that_cannot_be_started_is_told_as_it_is() -> None:
-    world = World(stateless)
     problem = SpawnFailed("'x' was not found", command="x", hint="install it")
 
     async def connect() -> MemoryTransport:
         raise problem
 
-    world.dialer._connect = connect
+    world = World(connect=connect)
     with pytest.raises(SpawnFailed) as caught:
         await world.dial()
     assert caught.value is problem
@@ -237,13 +242,11 @@ async def test_the_noise_of_a_server_that_does_not_open_is_shown() -> None:
 
 
 async def test_a_process_that_does_not_start_in_time_is_told_as_such() -> None:
-    world = World(silent, open=0.05)
-
     async def connect() -> MemoryTransport:
         await anyio.sleep_forever()
         raise AssertionError
 
-    world.dialer._connect = connect
+    world = World(connect=connect, open=0.05)
     with pytest.raises(OpeningFailed) as caught:
         await world.dial()
     assert "the process did not start within 50 ms (Timeouts.open" in str(caught.value)

@@ -14,7 +14,7 @@ from tests.conftest import spec
 from tests.features.helpers import journal, puppet, result
 
 TASKS = "io.modelcontextprotocol/tasks"
-ON = {TASKS: {}}
+ON: dict[str, Any] = {TASKS: {}}
 # By era: the server, and its tool that completes after a moment.
 TASKERS = {"handshake": "tasks_handshake", "stateless": "tasks_stateless"}
 SOON = {"handshake": "must", "stateless": "soon"}
@@ -71,7 +71,7 @@ def odd_tasker(*gets: Any, made: Any = None, **answers: list[Any]) -> Any:
         "tasks/get": list(gets),
         **{method.replace("_", "/"): one for method, one in answers.items()},
     }
-    capabilities = {"tools": {}, "extensions": {TASKS: {}}}
+    capabilities: dict[str, Any] = {"tools": {}, "extensions": {TASKS: {}}}
     return puppet(script, era="stateless", capabilities=capabilities)
 
 

@@ -23,7 +23,12 @@ ALIEN = {"resultType": "alien", "answer": [1, None], "content": [{"type": "text"
 
 def alien(**answers: Any) -> Any:
     """Return the spec of a stateless puppet whose tool answers by a kind of its own."""
-    capabilities = {"tools": {}, "resources": {}, "prompts": {}, "extensions": {MINE: {}}}
+    capabilities = {
+        "tools": {},
+        "resources": {},
+        "prompts": {},
+        "extensions": {MINE: {}, TASKS: {}},
+    }
     script = {
         "tools/call": [result(**ALIEN)],
         **{method.replace("_", "/"): one for method, one in answers.items()},

@@ -26,6 +26,11 @@ async def in_state(server: Server, *states: str) -> str:
     return str(await eventually(lambda: server.state if server.state in states else None))
 
 
+async def reborn(server: Server, generation: int) -> None:
+    """Wait until the life of this number is up."""
+    await eventually(lambda: server.generation == generation and server.state == "up")
+
+
 async def gone(*pids: int | None) -> None:
     """Wait until processes are gone and reaped."""
     await eventually(lambda: not any(pid and Path(f"/proc/{pid}").exists() for pid in pids))

@@ -150,14 +150,17 @@ async def test_it_may_be_opened_in_one_task_and_closed_in_another() -> None:
 async def test_the_scope_of_the_task_that_opened_it_may_be_cancelled() -> None:
     manager = Manager({"good": spec("good_handshake")})
 
+    opened = anyio.Event()
+
     async def opener() -> None:
         await manager.open()
         await manager["good"].start()
+        opened.set()
         await anyio.sleep_forever()
 
     async with anyio.create_task_group() as group:
         group.start_soon(opener)
-        await eventually(lambda: manager._loop is not None and manager["good"].state == "up")
+        await opened.wait()
         pid = pid_of(manager["good"])
         group.cancel_scope.cancel()
     assert alive(pid), "a server belongs to no task"

@@ -284,12 +284,13 @@ async def test_twenty_servers_start_at_the_same_time_and_stop_together(
     async with Manager(servers) as manager:
         # None can be up before the gate opens: that all are opening shows that none waits.
         await eventually(lambda: all(manager[name].state == "opening" for name in names))
-        pids = [pid_of(manager[name]) for name in names]
+        servers_up = [manager[name] for name in names]
+        pids = [pid_of(server) for server in servers_up]
         assert len(set(pids)) == 20
         gate.touch()
         await eventually(lambda: all(manager[name].state == "up" for name in names), within=30)
         assert await echo(manager["server19"], "last") == "last"
-    assert [manager._servers[name].state for name in names] == ["idle"] * 20
+    assert [server.state for server in servers_up] == ["idle"] * 20
     await gone(*pids)
 
 
