@@ -1,6 +1,6 @@
 """A server that we did not write runs tools as tasks: ``everything``, of version 2025-11-25.
 
-Its research takes four stages of a second each, so the tests share few of them.
+Its research takes four stages of a second each, so all of it is done at the same time.
 """
 
 from __future__ import annotations
@@ -28,15 +28,25 @@ def everything() -> dict[str, Any]:
     return {"command": COMMAND[0], "args": COMMAND[1:], "timeouts": timeouts, "restart": QUICK}
 
 
-async def test_a_tool_that_must_be_a_task_is_called_without_a_word_about_it() -> None:
-    async with Manager({"e": everything()}) as manager:
+async def test_research_runs_as_a_task_seen_or_unseen_asks_and_can_be_cancelled() -> None:
+    asked: list[str] = []
+
+    def elicit(server: Server, params: dict[str, Any]) -> dict[str, Any]:
+        asked.append(params["message"])
+        return {"action": "accept", "content": {"interpretation": "snake"}}
+
+    async with Manager({"e": everything()}, on_elicit=elicit) as manager:
         server = manager["e"]
-        texts: dict[str, str] = {}
 
         async def unseen() -> None:
             # Nobody listed the tools: it is refused, looked up, and called as a task.
             result = await server.invoke_tool(TOOL, {"topic": "bees"}, timeout=30)
-            texts["unseen"] = result.text
+            assert result.text.startswith("# Research Report: bees")
+
+        async def asking() -> None:
+            arguments = {"topic": "python", "ambiguous": True}
+            result = await server.invoke_tool(TOOL, arguments, timeout=30)
+            assert result.text.startswith("# Research Report: python (snake)")
 
         async def seen() -> None:
             started = await server.start_tool(TOOL, {"topic": "ants"}, ttl=60)
@@ -48,10 +58,10 @@ async def test_a_tool_that_must_be_a_task_is_called_without_a_word_about_it() ->
             assert statuses[0] == "working"
             assert statuses[-1] == "completed"
             assert len(statuses) >= 3, "the message changes with each stage"
-            texts["seen"] = (await started.result()).text
-            assert (await again.result()).text == texts["seen"]
-            listed = await server.list_operations()
-            assert started.id in {one.id for one in listed}
+            result = await started.result()
+            assert result.text.startswith("# Research Report: ants")
+            assert await again.result() == result
+            assert started.id in {one.id for one in await server.list_operations()}
 
         async def left() -> None:
             started = await server.start_tool(TOOL, {"topic": "wasps"})
@@ -61,23 +71,8 @@ async def test_a_tool_that_must_be_a_task_is_called_without_a_word_about_it() ->
                 await started.result()
 
         async with anyio.create_task_group() as group:
-            for one in (unseen, seen, left):
+            for one in (unseen, asking, seen, left):
                 group.start_soon(one)
-        assert texts["unseen"].startswith("# Research Report: bees")
-        assert texts["seen"].startswith("# Research Report: ants")
-
-
-async def test_a_task_that_asks_is_answered() -> None:
-    asked: list[str] = []
-
-    def elicit(server: Server, params: dict[str, Any]) -> dict[str, Any]:
-        asked.append(params["message"])
-        return {"action": "accept", "content": {"interpretation": "snake"}}
-
-    async with Manager({"e": everything()}, on_elicit=elicit) as manager:
-        arguments = {"topic": "python", "ambiguous": True}
-        result = await manager["e"].invoke_tool(TOOL, arguments, timeout=30)
-        assert result.text.startswith("# Research Report: python (snake)")
         assert len(asked) == 1
 
 

@@ -78,7 +78,10 @@ class Opening:
         while True:
             reply = self._probed = _Reply()
             self._probed.call = self._connection.opening(*self._session.probe(version), reply)
-            with anyio.move_on_after(self._probe_time):
+            # Without another era to fall back to, silence is no answer: a slow start may use up
+            # all the time that the opening has.
+            patience = self._probe_time if self._era in ("auto", "handshake") else None
+            with anyio.move_on_after(patience):
                 await reply.event.wait()
             verdict = probe.judge(_probe_outcome(reply.outcome), again=again)
             if self._connection.over and isinstance(verdict, probe.Shake):
@@ -92,12 +95,11 @@ class Opening:
                     return
                 case probe.ProbeAgain(version=version):
                     again = True
-                case probe.Shake(version=offered, sure=sure):
+                case probe.Shake(version=offered):
                     if self._era not in ("auto", "handshake"):
-                        said = "gave no answer" if not sure else "does not know server/discover"
                         raise self._failed(
-                            f"the server {said}, so it is not of the era {self._era!r}; "
-                            f'set era="auto"',
+                            "the server does not know server/discover, so it is not of the era "
+                            f'{self._era!r}; set era="auto"',
                             final=True,
                         )
                     await self._shake(offered)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from mcpclient.ground.errors import CallTimedOut
+from mcpclient.ground.errors import CallTimedOut, McpClientError
 from mcpclient.ground.text import seconds
 from mcpclient.protocol.methods import PING
 
@@ -58,7 +58,11 @@ class Pulse:
             self._later()
         else:
             connection.counts.own += 1
-            connection.begin(PING, None, self._interval, watch=self._heard)
+            try:
+                connection.begin(PING, None, self._interval, watch=self._heard)
+            except McpClientError:
+                # It does not read: no ping can be sent, and none was missed.
+                self._later()
 
     def _heard(self, outcome: Any) -> None:
         connection = self._connection

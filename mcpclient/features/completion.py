@@ -67,7 +67,7 @@ def _reference(ref: Any) -> dict[str, str]:
         return {"type": "ref/resource", "uri": ref.uri_template}
     kind = ref.get("type") if isinstance(ref, Mapping) else None
     key = _NAMED_BY.get(kind) if isinstance(kind, str) else None
-    if key is not None and isinstance(name := ref.get(key), str):
+    if kind is not None and key is not None and isinstance(name := ref.get(key), str):
         return {"type": kind, key: name}
     raise LocalProtocolError(
         "what is completed must be a prompt, a resource template, its name or URI, or a mapping "

@@ -104,6 +104,7 @@ class Supervisor:
         self._failure: ServerUnavailable | None = None
         self._life: Connection | None = None
         self._opening: Connection | None = None
+        self._hurry: anyio.Event | None = None
         self._told_up = False
         self._muted = False
         self.halted = False
@@ -123,7 +124,7 @@ class Supervisor:
     # -- for callers -----------------------------------------------------------------------
 
     def start(self) -> None:
-        """Start the server unless it is started, forgetting a stop or a failure.
+        """Start the server unless it is started, forgetting a stop, a failure or a pause.
 
         Raises:
             UseAfterClose: It was retired.
@@ -134,6 +135,8 @@ class Supervisor:
         self._failure = None
         # The job of the last life may be about to end, or to stop: then once more after it.
         self._again = self._scope is not None and self.phase in ("idle", "stopping", "failed")
+        if self.phase == "waiting" and self._hurry is not None:
+            self._hurry.set()
         self._wake()
 
     def refusal(self) -> McpClientError | None:
@@ -267,7 +270,9 @@ class Supervisor:
             decision = self._decision
             if not isinstance(decision, Restart):
                 return
-            await anyio.sleep(decision.delay)
+            self._hurry = anyio.Event()
+            with anyio.move_on_after(decision.delay):
+                await self._hurry.wait()
             if self.phase == "stopping":
                 return
             self.restarts += 1

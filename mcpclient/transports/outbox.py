@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 # More frames than this do not make a write cheaper, but they make the first one wait (measured
 # with 100 calls in flight).
 _TOGETHER = 16
+# What a pipe takes at once, in bytes.
+_PIPE = 65536
 
 
 class Outbox:
@@ -152,7 +154,7 @@ class Outbox:
     def _flush(self) -> None:
         """Write what waits until the pipe is full."""
         while self._fd >= 0 and (self._rest is not None or self._queue):
-            items = [] if self._rest is not None else list(self._queue)[:1024]
+            items = [] if self._rest is not None else self._next()
             data = self._rest if self._rest is not None else b"".join([i.frame for i in items])
             try:
                 count = os.write(self._fd, data)
@@ -170,6 +172,17 @@ class Outbox:
         self._unwatch()
         if self._closing:
             self._ended()
+
+    def _next(self) -> list[Outgoing]:
+        """Return the frames of the next write: no more than a pipe takes, so none is joined twice."""
+        items: list[Outgoing] = []
+        size = 0
+        for item in self._queue:
+            items.append(item)
+            size += len(item.frame)
+            if size >= _PIPE:
+                break
+        return items
 
     def _written(self, items: list[Outgoing], count: int, data: bytes | memoryview) -> bool:
         """Account for a write; return whether all of it went out."""

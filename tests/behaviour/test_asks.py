@@ -27,6 +27,7 @@ ELICIT = {"message": "Who?", "requestedSchema": FORM}
 SAMPLE: dict[str, Any] = {
     "messages": [{"role": "user", "content": {"type": "text", "text": "Say hi"}}],
     "maxTokens": 10,
+    "modelPreferences": {"hints": [{"name": "first"}, {"name": "second"}]},
 }
 SAID = {"role": "assistant", "content": {"type": "text", "text": "hi"}, "model": "m"}
 

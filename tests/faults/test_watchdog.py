@@ -90,6 +90,8 @@ async def main():
         await manager["old"].start()
         first = manager._watchdog.pid
         os.kill(first, signal.SIGKILL)
+        while b") Z " not in open(f"/proc/{first}/stat", "rb").read():
+            time.sleep(0.001)
         await manager["new"].start()
         second = manager._watchdog.pid
         assert second != first

@@ -55,9 +55,24 @@ async def test_a_list_of_the_tools_tells_which_must_be_tasks() -> None:
         assert [("task" in params) for params in await calls(server)] == [True, False]
 
 
-async def test_a_server_may_refuse_by_another_code() -> None:
-    async with tasker("handshake", "--refuse", -32600) as server:
-        assert (await server.invoke_tool("must", {"text": "a"})).text == "a"
+@pytest.mark.parametrize("code", [-32600, 0])
+async def test_a_server_may_refuse_by_another_code_or_by_a_result(code: int) -> None:
+    async with tasker("handshake", "--refuse", code) as server:
+        assert (await server.call_tool("must", {"text": "a"})).text == "a"
+        assert (await server.invoke_tool("must", {"text": "b"})).text == "b"
+        assert ["task" in params for params in await calls(server)] == [False, True, True]
+
+
+async def test_a_result_that_only_looks_like_a_refusal_is_a_result() -> None:
+    content = [{"type": "text", "text": "MCP error -32601: not found"}]
+    answers = {"tools/call": [result(content=content, isError=True)]}
+    capabilities = {"tools": {}, "tasks": {"requests": {"tools": {"call": {}}}}}
+    async with Manager({"p": puppet(answers, capabilities=capabilities)}) as manager:
+        assert (await manager["p"].call_tool("sin")).is_error
+        assert await calls(manager["p"]) == [{"name": "sin", "arguments": {}}]
+    async with Manager({"p": puppet(answers)}) as manager:
+        assert (await manager["p"].call_tool("sin")).is_error
+        assert await count(manager["p"], "tools/list") == 0, "it has no tasks at all"
 
 
 async def test_any_other_refusal_is_the_answer() -> None:

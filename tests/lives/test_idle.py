@@ -37,15 +37,15 @@ async def test_it_is_awake_as_long_as_a_call_takes(manager: Manager) -> None:
 
 
 async def test_calls_keep_it_awake(manager: Manager) -> None:
-    server = await manager.add("one", spec("good_handshake", idle_stop=0.4))
-    for _ in range(12):
+    server = await manager.add("one", spec("good_handshake", idle_stop=0.8))
+    for _ in range(10):
         await server.invoke_tool("echo", {"text": "awake"})
-        await anyio.sleep(0.05)
+        await anyio.sleep(0.1)
     assert server.generation == 1
 
 
 async def test_pings_do_not_keep_it_awake(manager: Manager) -> None:
-    server = await manager.add("one", spec("pings", idle_stop=0.3, ping=0.02))
+    server = await manager.add("one", spec("pings", idle_stop=0.3, ping=0.02, ping_misses=1000))
     await server.start()
     await asleep(server)
     assert server.status().calls == 0

@@ -18,6 +18,7 @@ from mcpclient import (
     Server,
     ServerSpec,
     ServerUnavailable,
+    Timeouts,
 )
 from tests.cases import case
 from tests.conftest import SERVERS, alive, eventually, spec
@@ -25,6 +26,9 @@ from tests.faults.matrix import IMPATIENT
 
 GOOD = spec("good_handshake")
 OTHER = spec("good_handshake", "--tools", 3)  # the same server with three tools more
+
+# It is being stopped for half a second.
+STUBBORN = spec("ignores_eof", timeouts=Timeouts(eof=0.5, term=0.5))
 
 
 async def tools_of(server: Server) -> int:
@@ -187,7 +191,7 @@ async def test_a_server_that_was_stopped_stays_stopped() -> None:
 
 
 async def test_a_stop_during_a_reload_wins() -> None:
-    async with Manager({"one": spec("ignores_eof", timeouts=IMPATIENT)}) as manager:
+    async with Manager({"one": STUBBORN}) as manager:
         server = manager["one"]
         await server.start()
         async with anyio.create_task_group() as group:
@@ -200,7 +204,7 @@ async def test_a_stop_during_a_reload_wins() -> None:
 
 
 async def test_two_reloads_at_once_end_with_what_the_later_one_said() -> None:
-    async with Manager({"one": spec("ignores_eof", timeouts=IMPATIENT)}) as manager:
+    async with Manager({"one": STUBBORN}) as manager:
         server = manager["one"]
         await server.start()
         async with anyio.create_task_group() as group:
@@ -223,7 +227,7 @@ async def test_options_that_are_no_part_of_the_command_count_as_well() -> None:
 
 
 async def test_a_close_waits_for_a_server_that_is_being_removed() -> None:
-    manager = Manager({"one": spec("ignores_eof", timeouts=IMPATIENT)})
+    manager = Manager({"one": STUBBORN})
     await manager.open()
     pid = (await up(manager))["one"]
     assert pid is not None
@@ -237,7 +241,7 @@ async def test_a_close_waits_for_a_server_that_is_being_removed() -> None:
 
 
 async def test_a_reload_that_is_cancelled_is_done_all_the_same() -> None:
-    async with Manager({"one": spec("ignores_eof", timeouts=IMPATIENT), "two": GOOD}) as manager:
+    async with Manager({"one": STUBBORN, "two": GOOD}) as manager:
         before = await up(manager)
         server = manager["one"]
         with anyio.move_on_after(0.05):
