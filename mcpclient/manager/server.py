@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET, Raw
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from mcpclient.supervision.supervisor import Dial
 
 
+_log = logging.getLogger("mcpclient")
 # What the manager's own news are called, among the servers' notifications.
 STATE = "mcpclient/state"
 INCIDENT = "mcpclient/incident"
@@ -97,6 +99,7 @@ class Server(Verbs):
         self._pulse: Pulse | None = None
         self._idle: Stop | None = None
         self._before = ServerStatus(name)
+        self._warned = False
         self.want_lists()
 
     # -- life ------------------------------------------------------------------------------
@@ -296,6 +299,11 @@ class Server(Verbs):
     def went_up(self, connection: Connection) -> None:
         """See :class:`~mcpclient.supervision.supervisor.Keeper`."""
         self._last = connection
+        era = connection.session.era
+        if (old := era.deprecated & self._asks.offers) and not self._warned:
+            self._warned = True
+            names = ", ".join(sorted(old))
+            _log.warning("%s ! %s has deprecated %s", self.name, era.version, names)
         self._operations.went_up(connection)
         self._log_level.went_up(connection, self.spec.timeouts.call)
         self._subscriptions.went_up(connection)

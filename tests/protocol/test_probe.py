@@ -129,7 +129,7 @@ ROWS: list[tuple[str, Outcome, Verdict]] = [
         )
     ),
     # No answer in time.
-    ("silence", Silence(), Shake(NEWEST_OLD, sure=False)),
+    ("silence", Silence(), Shake(NEWEST_OLD)),
     # A result that is no DiscoverResult.
     *((f"result {value!r}", result(value), Shake(NEWEST_OLD)) for value in NO_DISCOVERY),
     ("a broken answer", Broken(1, "broken JSON"), Shake(NEWEST_OLD)),

@@ -143,6 +143,10 @@ class Era(Protocol):
     def pings(self) -> bool:
         """Whether ``ping`` exists, so that a server can be asked whether it is well."""
 
+    @property
+    def deprecated(self) -> frozenset[str]:
+        """What a client may offer and should not any more."""
+
     def stamp(self, params: Mapping[str, Any] | None, token: int | None) -> Any:
         """Return the params of a request as this era sends them."""
 

@@ -44,13 +44,10 @@ class ProbeAgain(Struct, frozen=True, gc=False):
 class Shake(Struct, frozen=True, gc=False):
     """A verdict: open with ``initialize``, offering this version.
 
-    Attributes:
-        version: The version to offer.
-        sure: False after silence: a late answer to the probe may still prove the other era.
+    After silence it is provisional: a late answer to the probe may still prove the other era.
     """
 
     version: str
-    sure: bool = True
 
 
 class Respawn(Struct, frozen=True, gc=False):
@@ -107,7 +104,7 @@ def judge(outcome: Outcome, *, again: bool) -> Verdict:
         case Refusal() | Broken():
             return Shake(versions.HANDSHAKE[-1])
         case Silence():
-            return Shake(versions.HANDSHAKE[-1], sure=False)
+            return Shake(versions.HANDSHAKE[-1])
         case Death():
             return Respawn()
 
