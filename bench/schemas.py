@@ -35,7 +35,7 @@ MODULES = {
     "jsonschema-rs": "jsonschema_rs",
     "fastjsonschema": "fastjsonschema",
 }
-PATIENCE = 10.0
+PATIENCE = 20.0
 
 Check = Callable[[Any], bool]
 ROW = {
@@ -65,11 +65,15 @@ def reader(name: str) -> Callable[[Any], Check]:
         return bounded
     if name == "jsonschema-rs":
         patterns = module.FancyRegexOptions(backtrack_limit=10_000, size_limit=100_000)
-        return lambda schema: (
-            module.validator_for(
+
+        def native(schema: Any) -> Check:
+            made = module.validator_for(
                 schema, offline=True, pattern_options=patterns, validate_formats=False
-            ).is_valid
-        )
+            )
+            # Not is_valid: whoever checks wants to know what is wrong.
+            return lambda value: next(iter(made.iter_errors(value)), None) is None
+
+        return native
     if name == "jsonschema":
         registry: Any = importlib.import_module("referencing").Registry()
 
@@ -163,7 +167,7 @@ def _deep(levels: int, name: str) -> Any:
 HOSTILE: dict[str, tuple[Any, Any]] = {
     "2 kB that double 40 times": (_doubling(40), 1),
     "and unevaluatedProperties": (_doubling(20, unevaluatedProperties=False), {"a": 1}),
-    "100 000 references in a row": (_chain(100_000, {}), 1),
+    "60 000 references in a row": (_chain(60_000, {"type": "integer"}), 1),
     "a value 900 deep": ({"additionalProperties": {"$ref": "#"}}, _deep(900, "a")),
     "and 100 references a level": (
         _chain(100, {"properties": {"a": {"$ref": "#"}}}),

@@ -31,9 +31,9 @@ from mcpclient.ground.text import printable, seconds
 from mcpclient.protocol import methods
 from mcpclient.protocol.eras import NoTasks
 from mcpclient.protocol.eras.tasks import (
+    COMPLETED,
     ENDED,
     FAILED,
-    INPUT_REQUIRED,
     WORKING,
     Again,
     Cancelled,
@@ -213,7 +213,8 @@ class Course:
                 self._home.follow(self)
                 try:
                     await self._advance()
-                    misses = 0
+                    if not isinstance(self._step, Fetch):  # else nothing came of it yet
+                        misses = 0
                 except ServerDied:
                     self._due = True  # the next life is asked, if there is one
                 except (ReplyError, RemoteProtocolError, CallTimedOut) as problem:
@@ -297,13 +298,9 @@ class Course:
             if task.status == FAILED:
                 self._conclude(refused)
                 return
-            if task.status == INPUT_REQUIRED:
-                await self.poll(UNSET)  # was it the task that failed, or this request?
-                if self.ended:
-                    return
-            elif refused.code == methods.INVALID_PARAMS:
+            if task.status == COMPLETED and refused.code == methods.INVALID_PARAMS:
                 raise self._unknown(refused) from refused
-            raise
+            raise  # was it the task that failed, or this request? The status will tell
         self._renew(rules.fetched(task, result))
         self._conclude(result)
 

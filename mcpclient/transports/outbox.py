@@ -174,7 +174,7 @@ class Outbox:
             self._ended()
 
     def _next(self) -> list[Outgoing]:
-        """Return the frames of the next write: no more than a pipe takes, so none is joined twice."""
+        """Return the frames of the next write: no more than a pipe takes at once."""
         items: list[Outgoing] = []
         size = 0
         for item in self._queue:

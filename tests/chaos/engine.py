@@ -347,20 +347,23 @@ class Chaos:
 
     async def _settle(self, manager: Manager) -> None:
         """After the storm every server can be had again."""
-        for name in manager:
-            server = manager[name]
-            try:
-                await server.restart(timeout=10)
-                text = (await server.invoke_tool("echo", {"text": name}, timeout=10)).text
-            except McpClientError as problem:
-                self.figures.faults.append(f"{name} did not come back: {problem}")
-                continue
-            if text != name:
-                self.figures.faults.append(f"{name} echoed {text!r}")
+        async with anyio.create_task_group() as group:
+            for name in manager:
+                group.start_soon(self._comes_back, manager[name])
         # A ping may be under way, or a handler's own call.
         with anyio.move_on_after(5):
             while any(one.in_flight for one in manager.status().servers):
                 await anyio.sleep(0.01)
+
+    async def _comes_back(self, server: Server) -> None:
+        try:
+            await server.restart(timeout=15)
+            result = await server.invoke_tool("echo", {"text": server.name}, timeout=15)
+        except McpClientError as problem:
+            self.figures.faults.append(f"{server} did not come back: {problem}")
+            return
+        if result.text != server.name:
+            self.figures.faults.append(f"{server} echoed {result.text!r}")
 
     def _count(self, manager: Manager) -> None:
         figures = self.figures

@@ -38,6 +38,12 @@ class Scene(Struct):
         """Call a tool of the sinner."""
         return (await self.server.invoke_tool(tool, arguments, timeout=timeout)).text
 
+    async def in_flight(self) -> None:
+        """Wait until a call is in flight, without a pause: it may be a short one."""
+        with anyio.fail_after(10):
+            while not self.server.status().in_flight:
+                await anyio.sleep(0)
+
     async def pid(self) -> int:
         """Start the sinner and return its process."""
         await self.server.start()

@@ -134,7 +134,7 @@ async def killed_after_its_answer(scene: Scene) -> str:
 
     async with anyio.create_task_group() as group:
         group.start_soon(ask)
-        await eventually(lambda: scene.server.status().in_flight == 1)
+        await scene.in_flight()
         # Nothing else runs on the loop from here on: what the server writes stays in the pipe.
         while not mark.exists():
             time.sleep(0.005)
@@ -183,6 +183,7 @@ async def stopped_by_a_signal_and_then_by_us(scene: Scene) -> None:
 async def cancelled(scene: Scene) -> str:
     """Give one call up, of which the server dies; another one is in flight."""
     other: list[object] = []
+    await scene.server.start()
 
     async def ask() -> None:
         try:
@@ -192,7 +193,7 @@ async def cancelled(scene: Scene) -> str:
 
     async with anyio.create_task_group() as group:
         group.start_soon(ask)
-        await eventually(lambda: scene.server.status().in_flight == 1)
+        await scene.in_flight()
         with anyio.move_on_after(0.05):
             await scene.call("sin")
     assert other == [1]

@@ -45,7 +45,7 @@ async def never_read(scene: Scene) -> None:
     lost = None
     async with anyio.create_task_group() as group:
         group.start_soon(lambda: scene.call("echo", text="x" * MEGABYTE))
-        await eventually(lambda: scene.server.status().in_flight == 1)
+        await scene.in_flight()
         try:
             await scene.call("echo", text="small")
         except CallLost as problem:
@@ -236,21 +236,21 @@ WORDS = [
     Fault(
         name="it floods stdout with log lines",
         server=sinner("floods", "stdout"),
-        act=then_echo(bytes=4 * MEGABYTE),
+        act=then_echo(bytes=2 * MEGABYTE),
         gives="still here",
-        also=counted(noise=62_500),
+        also=counted(noise=31_250),
     ),
     Fault(
         name="it floods stdout without a newline",
         server=sinner("floods", "line", limits=Limits(frame=MEGABYTE)),
-        act=then_echo(bytes=4 * MEGABYTE),
+        act=then_echo(bytes=2 * MEGABYTE),
         gives="still here",
         also=counted(oversize=1, noise=0),
     ),
     Fault(
         name="it floods stderr without a newline",
         server=sinner("floods", "stderr", limits=Limits(stderr=1000)),
-        act=then_echo(bytes=4 * MEGABYTE),
+        act=then_echo(bytes=2 * MEGABYTE),
         gives="still here",
         also=bounded_tail,
         cases=("B83",),
@@ -258,7 +258,7 @@ WORDS = [
     Fault(
         name="it floods both, by turns",
         server=sinner("floods", "both"),
-        act=then_echo(bytes=4 * MEGABYTE),
+        act=then_echo(bytes=2 * MEGABYTE),
         gives="still here",
         cases=("B85",),
     ),

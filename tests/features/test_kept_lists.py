@@ -160,6 +160,40 @@ async def test_a_stale_cursor_of_a_kept_page_begins_the_list_again(manager: Mana
     assert await asked(server) == 4
 
 
+async def test_the_page_of_an_empty_cursor_is_not_the_first_page(manager: Manager) -> None:
+    script = [page("a", cursor="", **LONG), page("b", **LONG), page("c", cursor="", **LONG)]
+    server = await manager.add("s", puppet({"tools/list": script}, era="stateless"))
+    for _ in range(3):
+        assert await names(server) == ["a", "b"]
+    assert await asked(server) == 2
+    sent = [one["params"].get("cursor") for one in await journal(server, "tools/list")]
+    assert sent == [None, ""]
+
+
+def nested(depth: int) -> Any:
+    value: Any = 1
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
+@pytest.mark.parametrize("ttl", ["60000", [60_000], {"ms": 1}, True, nested(900)], ids=str)
+async def test_an_odd_time_to_live_keeps_nothing_and_costs_nothing(
+    manager: Manager, ttl: Any
+) -> None:
+    contents = [{"uri": "test://a", "text": "x"}]
+    script = {
+        "tools/list": [page("a", ttlMs=ttl)],
+        "resources/read": [result(contents=contents, ttlMs=ttl, cacheScope=ttl)],
+    }
+    server = await manager.add("s", puppet(script, era="stateless"))
+    for count in (1, 2):
+        assert await names(server) == ["a"]
+        assert (await server.read_resource("test://a", timeout=5)).text == "x"
+        assert await asked(server) == await asked(server, "resources/read") == count
+    assert manager.cache.stats().entries == 0
+
+
 async def test_a_restart_forgets_the_lists(manager: Manager) -> None:
     server = await manager.add("s", spec("good_stateless", "--ttl", 60_000))
     await server.list_tools()
@@ -200,6 +234,19 @@ async def test_a_result_past_its_time_is_given_if_the_server_does_not_answer(
             while grace is not None and manager.cache.stats().stale == 1:
                 assert await tools() == ["a"]
         assert manager.cache.stats().stale == (0 if grace is None else 2)
+
+
+@pytest.mark.parametrize("ttl", [60_000, 1])
+async def test_who_would_not_take_what_is_kept_does_not_get_it_past_its_time(ttl: int) -> None:
+    servers = {"s": puppet({"tools/list": [page("a", ttlMs=ttl)]}, era="stateless")}
+    async with Manager(servers, stale_if_error=60) as manager:
+        server = manager["s"]
+        await server.list_tools()
+        await hold(server, "tools/list")
+        for use in ("refresh", "bypass"):
+            with pytest.raises(CallTimedOut):
+                await server.list_tools(cache=use, timeout=0.03)
+        assert manager.cache.stats().stale == 0
 
 
 async def test_what_was_invalidated_is_not_given_past_its_time() -> None:

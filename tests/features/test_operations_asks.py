@@ -9,6 +9,7 @@ import pytest
 
 from mcpclient import InputRefused, Manager, Server, Timeouts
 from mcpclient.features.asks import Refuse
+from tests.conftest import eventually
 from tests.features.helpers import journal, refusal, result
 from tests.features.taskers import ON, People, count, odd_tasker, tasker, told, until_asked
 
@@ -31,6 +32,23 @@ async def test_each_question_is_asked_once_and_answered_once_however_often_it_sh
         calls = [one["params"]["name"] for one in await journal(server, "tools/call")]
         assert calls.count("ask") == 1
         assert await count(server, "tasks/get") >= 8
+
+
+async def test_a_person_who_is_asked_before_the_task_takes_none_of_its_time() -> None:
+    people = People()
+    people.hold = anyio.Event()
+    async with (
+        tasker("stateless", on_elicit=people) as server,
+        anyio.create_task_group() as group,
+    ):
+
+        async def invoke() -> None:
+            assert (await server.invoke_tool("rounds", timeout=0.5)).text == "Ada"
+
+        group.start_soon(invoke)
+        await eventually(lambda: people.asked)
+        await anyio.sleep(0.7)  # longer than the call may take
+        people.hold.set()
 
 
 async def test_a_model_can_be_asked_as_well() -> None:

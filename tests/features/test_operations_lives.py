@@ -17,7 +17,17 @@ from mcpclient import (
     UseAfterClose,
 )
 from tests.conftest import eventually, spec, tasks
-from tests.features.taskers import ERAS, ON, SOON, TASKERS, tasker, until_asked
+from tests.features.helpers import hold
+from tests.features.taskers import (
+    ERAS,
+    ON,
+    SOON,
+    TASKERS,
+    odd_tasker,
+    tasker,
+    told,
+    until_asked,
+)
 
 # -- ids -------------------------------------------------------------------------------------
 
@@ -53,6 +63,24 @@ async def test_an_operation_goes_on_in_the_next_life_of_the_server(
 
             group.start_soon(die)
             assert (await started.result()).text == "finished by another life"
+        assert server.generation == 2
+
+
+async def test_a_server_that_dies_when_it_is_asked_is_asked_again_in_its_next_life() -> None:
+    done = told("completed", result={"content": [{"type": "text", "text": "well"}]})
+    async with Manager({"p": odd_tasker(done)}, extensions=ON) as manager:
+        server = manager["p"]
+        started = await server.start_tool("sin")
+        await hold(server, "tasks/get")
+        async with anyio.create_task_group() as group:
+
+            async def die() -> None:
+                await until_asked(server, "tasks/get")
+                with pytest.raises(ServerDied):
+                    await server.call_tool("exit", {"code": 3})
+
+            group.start_soon(die)
+            assert (await started.result()).text == "well"
         assert server.generation == 2
 
 
@@ -95,7 +123,7 @@ async def test_a_stop_of_the_server_ends_the_waiting(era: str) -> None:
         caught: list[Exception] = []
 
         async def wait() -> None:
-            with pytest.raises((CallCancelled, ServerUnavailable)) as info:
+            with pytest.raises((CallCancelled, ServerUnavailable)) as info, anyio.fail_after(5):
                 await started.result()
             caught.append(info.value)
 
@@ -112,7 +140,7 @@ async def test_the_end_of_the_manager_ends_the_waiting(era: str) -> None:
         started = await server.start_tool("never")
 
         async def wait() -> None:
-            with pytest.raises(UseAfterClose):
+            with pytest.raises(UseAfterClose, match="was removed"), anyio.fail_after(5):
                 await started.result()
 
         group.start_soon(wait)

@@ -17,7 +17,7 @@ from mcpclient import (
     ReplyError,
     Timeouts,
 )
-from tests.features.helpers import puppet, refusal, result
+from tests.features.helpers import journal, puppet, refusal, result, say
 from tests.features.taskers import count, tasker, until_asked
 
 # -- progress --------------------------------------------------------------------------------
@@ -59,6 +59,24 @@ async def test_progress_does_not_make_a_call_endless() -> None:
             await server.invoke_tool(
                 "report", {"n": 60}, timeout=0.2, on_progress=lambda *facts: None
             )
+
+
+async def test_progress_after_the_end_is_told_to_nobody() -> None:
+    heard: list[float] = []
+    done = result(taskId="t", status="completed")
+    text = result(content=[{"type": "text", "text": "done"}])
+    async with Manager({"p": odd_tasker(done, tasks_result=[text])}) as manager:
+        server = manager["p"]
+        started = await server.start_tool("sin", on_progress=lambda one, *_: heard.append(one))
+        [call] = [
+            one for one in await journal(server, "tools/call") if one["params"]["name"] == "sin"
+        ]
+        token = call["params"]["_meta"]["progressToken"]
+        assert token == call["id"]
+        await say(server, "notifications/progress", {"progressToken": token, "progress": 1})
+        assert (await started.result()).text == "done"
+        await say(server, "notifications/progress", {"progressToken": token, "progress": 2})
+        assert heard == [1]
 
 
 # -- cancelling ------------------------------------------------------------------------------
@@ -196,6 +214,13 @@ async def test_a_request_for_the_result_that_fails_is_told_from_a_task_that_fail
     async with Manager({"p": gone}) as manager:
         with pytest.raises(CallLost, match="expired"):
             await (await manager["p"].start_tool("sin")).result()
+    for status in ("completed", "input_required"):
+        known = result(taskId="t", status=status, pollInterval=1)
+        busy = odd_tasker(known, tasks_result=[refusal(-32603, "busy")])
+        async with Manager({"p": busy}) as manager:
+            with pytest.raises(ReplyError, match="busy"):
+                await (await manager["p"].start_tool("sin")).result()
+            assert await count(manager["p"], "tasks/result") == 4
     cancelled = result(taskId="t", status="cancelled", statusMessage="by another")
     left = odd_tasker(asks, cancelled, tasks_result=[refusal(-32603, "no result")])
     async with Manager({"p": left}) as manager:

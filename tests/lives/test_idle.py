@@ -37,10 +37,10 @@ async def test_it_is_awake_as_long_as_a_call_takes(manager: Manager) -> None:
 
 
 async def test_calls_keep_it_awake(manager: Manager) -> None:
-    server = await manager.add("one", spec("good_handshake", idle_stop=0.8))
-    for _ in range(10):
+    server = await manager.add("one", spec("good_handshake", idle_stop=0.6))
+    for _ in range(14):
         await server.invoke_tool("echo", {"text": "awake"})
-        await anyio.sleep(0.1)
+        await anyio.sleep(0.05)
     assert server.generation == 1
 
 
@@ -67,9 +67,9 @@ async def test_who_waits_for_changes_of_a_list_does_not_keep_it_awake(
 
 @pytest.mark.parametrize("name", ["good_handshake", "good_stateless"])
 async def test_who_follows_a_resource_keeps_it_awake(manager: Manager, name: str) -> None:
-    server = await manager.add("one", spec(name, idle_stop=0.1))
+    server = await manager.add("one", spec(name, idle_stop=0.08))
     async with server.subscribe("test://counter"):
-        await anyio.sleep(0.4)
+        await anyio.sleep(0.25)
         assert (server.state, server.generation) == ("up", 1)
     await asleep(server)
 
