@@ -113,7 +113,8 @@ class Operations:
     def close(self) -> None:
         """The server is removed."""
         for course in list(self._watched):
-            course.end(UseAfterClose(f'the server "{self.caller.name}" was removed'))
+            name = self.caller.name
+            course.end(UseAfterClose(f'the server "{name}" was removed, or its manager closed'))
 
     def noticed(self, params: Mapping[str, Any]) -> None:
         """There are news of a task: a hint, no more (LTSK-07)."""
@@ -124,7 +125,7 @@ class Operations:
 
     def learn(self, tools: list[Tool], epoch: int) -> None:
         """These are all the tools there are, or were when the epoch was this."""
-        if epoch == self.epoch and not isinstance(self._rules, NoTasks) and self._rules.directed:
+        if epoch == self.epoch and self._directed:
             self._support = {tool.name: tool.task_support for tool in tools}
 
     def forget_tools(self) -> None:
@@ -240,7 +241,7 @@ class Operations:
             if refused.code in _REFUSALS and await self._required(caller, params, span):
                 return None
             raise
-        if self._support is None and _refuses(result):
+        if self._directed and self._support is None and _refuses(result):
             if await self._required(caller, params, span):
                 return None
         return result
@@ -303,6 +304,11 @@ class Operations:
         self._known[task.id] = course
         return course
 
+    @property
+    def _directed(self) -> bool:
+        """Whether tools run as tasks here, and only if the client says so."""
+        return not isinstance(self._rules, NoTasks) and self._rules.directed
+
     def _must(self, params: Mapping[str, Any]) -> bool:
         """Return whether it is known that a call must be a task. Who says so himself knows."""
         name = params.get("name")
@@ -320,10 +326,8 @@ class Operations:
         span: Callable[[], tuple[float, float | None]],
     ) -> bool:
         """Return whether a call was refused only since it was no task."""
-        rules, name = self._rules, params.get("name")
-        if isinstance(rules, NoTasks) or not rules.directed:
-            return False
-        if not isinstance(name, str) or "task" in params:
+        name = params.get("name")
+        if not self._directed or not isinstance(name, str) or "task" in params:
             return False
         try:
             return await self._support_of(caller, name, _left(span)) == "required"

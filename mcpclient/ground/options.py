@@ -13,7 +13,8 @@ class Timeouts(Struct, frozen=True, kw_only=True, gc=False):
         probe: How long ``server/discover`` may stay unanswered before ``initialize`` is tried.
         call: A call that names no ``timeout`` of its own, waiting for the server included.
         ask: How long a handler may take to answer what a server asks: a person may be asked.
-        call_max: The hard end of a call whose progress notices keep extending its time-out.
+        call_max: The hard end of a call whose progress notices keep extending its time-out, and
+            of waiting for the result of an operation.
         write: How long a message may wait for a server that does not read its stdin.
         eof: From closing the server's stdin to SIGTERM.
         term: From SIGTERM to SIGKILL.

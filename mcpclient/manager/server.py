@@ -183,7 +183,7 @@ class Server(Verbs):
     def extensions(self) -> dict[str, Any]:
         """The extensions it declared, by id, each with its settings as received (EXT-06)."""
         declared = self.capabilities.get("extensions")
-        return declared if isinstance(declared, dict) else {}
+        return dict(declared) if isinstance(declared, dict) else {}
 
     @property
     def instructions(self) -> str | None:

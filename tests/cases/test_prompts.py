@@ -20,7 +20,6 @@ REVIEW = {
         {"name": "repository", "required": True},
         {"name": "note", "required": False},
         {"name": "more"},
-        {"name": "odd", "required": "yes"},
     ],
 }
 

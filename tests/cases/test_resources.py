@@ -11,6 +11,7 @@ import pytest
 from mcpclient import Manager, RemoteProtocolError, ResourceContents
 from tests.cases import case
 from tests.conftest import eventually, spec
+from tests.features import test_invalidation as kept
 from tests.features.helpers import hold, journal, puppet, reads, release, result, say
 
 UPDATED = "notifications/resources/updated"
@@ -116,23 +117,8 @@ async def test_what_was_outdated_while_it_was_read_is_returned_but_not_kept(
     assert got == ["old", "new", "new"]
 
 
-@case("B189")
-async def test_an_update_out_of_an_earlier_life_touches_nothing_of_the_next(
-    manager: Manager,
-) -> None:
-    server = await manager.add("s", puppet())
-    told: list[Any] = []
-    manager.on_notification(UPDATED, lambda server, params: told.append(params))
-    await server.read_resource("test://a")
-    old = server._newest
-    assert old is not None
-    await server.restart()
-    await server.read_resource("test://a")
-    # Its pipe is closed; what it could still say, had it not been, is nobody's.
-    old.frame(b'{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":""}}')
-    await server.call_tool("echo", {"text": "after it"})
-    assert (await server.read_resource("test://a")).text == "1"
-    assert manager.cache.stats().hits == 1
+# Shown by an heir that holds the old pipe and talks on.
+case("B189")(kept.test_a_notice_out_of_an_earlier_life_touches_nothing_of_the_next)
 
 
 @case("B191")

@@ -8,7 +8,7 @@ from typing import Any
 import anyio
 import pytest
 
-from mcpclient import InputRefused, LocalProtocolError, Manager, Server, Timeouts
+from mcpclient import CallCancelled, InputRefused, LocalProtocolError, Manager, Server, Timeouts
 from tests.cases import case
 from tests.conftest import eventually, spec
 from tests.features.helpers import puppet
@@ -177,10 +177,16 @@ async def test_a_request_that_is_answered_when_the_server_is_gone_troubles_nobod
 
     async with Manager({"s": spec("asks_handshake")}, on_sample=sample) as manager:
         server = manager["s"]
+
+        async def call() -> None:
+            with pytest.raises(CallCancelled):
+                await ask(server, "sampling/createMessage")
+
         async with anyio.create_task_group() as group:
-            group.start_soon(server.call_tool, "withdraw", {"method": "sampling/createMessage"})
-            await eventually(lambda: asked)
+            group.start_soon(call)
+            await eventually(lambda: asked == [1])
             await server.restart()
             answer.set()
         assert (await ask(server, "ping"))["result"] == {}
-        assert json.loads((await server.invoke_tool("replies")).text)[0]["id"] == "ask-1"
+        [reply] = json.loads((await server.invoke_tool("replies")).text)
+        assert reply["result"] == {}

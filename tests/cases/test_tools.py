@@ -1,4 +1,4 @@
-"""Results of tools as odd as they come: what is of worth in them reaches the caller, and no more."""
+"""Results of tools as odd as they come: what is of worth in them reaches the caller."""
 
 from __future__ import annotations
 

@@ -12,6 +12,8 @@ from tests.faults import HTTP, WINDOWS  # noqa: E402
 from tests.faults.matrix import Fault  # noqa: E402
 from tests.faults.rows_hosts import HOSTS  # noqa: E402
 from tests.faults.rows_lives import LIVES  # noqa: E402
+from tests.faults.rows_machine import MACHINE  # noqa: E402
+from tests.faults.rows_starts import STARTS  # noqa: E402
 from tests.faults.rows_words import WORDS  # noqa: E402
 
 PAGE = ROOT / "docs" / "faults.md"
@@ -21,9 +23,9 @@ NTH = {2: "second", 3: "third", 6: "sixth"}
 def tables() -> dict[str, str]:
     """Return the tables by the names under which they stand in the page."""
     return {
-        "lives": rows(LIVES),
+        "lives": rows([*STARTS, *LIVES]),
         "words": rows(WORDS),
-        "hosts": rows(HOSTS),
+        "hosts": rows([*HOSTS, *MACHINE]),
         "windows": cases(WINDOWS),
         "http": cases(HTTP),
     }

@@ -11,9 +11,11 @@ from tests.cases import case
 from tests.faults.matrix import Fault, play
 from tests.faults.rows_hosts import HOSTS
 from tests.faults.rows_lives import LIVES
+from tests.faults.rows_machine import MACHINE
+from tests.faults.rows_starts import STARTS
 from tests.faults.rows_words import WORDS
 
-ROWS = [*LIVES, *WORDS, *HOSTS]
+ROWS = [*STARTS, *LIVES, *WORDS, *HOSTS, *MACHINE]
 
 
 @pytest.mark.parametrize("fault", ROWS, ids=lambda fault: fault.name.replace(" ", "-"))

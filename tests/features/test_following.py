@@ -2,108 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import Any
-
 import anyio
 import pytest
 
-from mcpclient import (
-    CallTimedOut,
-    Limits,
-    LocalProtocolError,
-    Manager,
-    ReplyError,
-    Server,
-    ServerDied,
-    ServerSpec,
-    ServerUnavailable,
-    Subscription,
-    UseAfterClose,
-)
+from mcpclient import Limits, Manager, ReplyError, ServerDied, ServerUnavailable, UseAfterClose
 from tests.conftest import eventually, spec
-from tests.features.helpers import hold, journal, puppet, refusal, release, result, say
-
-A, B = "test://a", "test://b"
-UPDATED = "notifications/resources/updated"
-BOTH = pytest.mark.parametrize("name", ["good_handshake", "good_stateless"])
-
-
-def agreeing(answers: Any = None, **options: Any) -> ServerSpec:
-    """Return the spec of a puppet that agrees to subscriptions, if the script says no other."""
-    agreed = {"resources/subscribe": [result()], "resources/unsubscribe": [result()]}
-    return puppet({**agreed, **(answers or {})}, **options)
-
-
-async def touch(server: Server, uri: str, n: int = 1) -> None:
-    """Let the server tell that a resource changed."""
-    await server.invoke_tool("notify", {"n": n, "uri": uri})
-
-
-async def wanted(server: Server) -> list[str]:
-    """Return what the server is asked to tell of by now, in order."""
-    found: list[str] = []
-    for message in await journal(server):
-        method, params = message.get("method"), message.get("params") or {}
-        if method == "resources/subscribe":
-            found.append(params["uri"])
-        elif method == "resources/unsubscribe":
-            found.remove(params["uri"])
-        elif method == "subscriptions/listen":
-            found = list(params["notifications"].get("resourceSubscriptions", []))
-            last = message["id"]
-        elif method == "notifications/cancelled" and params["requestId"] == last:
-            found = []
-    return sorted(found)
-
-
-async def until(fact: Callable[[], Awaitable[Any]], value: Any) -> None:
-    """Wait until what is asked for is so."""
-    with anyio.fail_after(10):
-        while await fact() != value:
-            await anyio.sleep(0.005)
-
-
-class Followers:
-    """Some who follow resources, each in a task of its own."""
-
-    def __init__(self, group: Any, server: Server) -> None:
-        self.inside: dict[int, Subscription] = {}
-        self.ended: dict[int, Any] = {}
-        self.heard: dict[int, list[str]] = {}
-        self.scopes: list[anyio.CancelScope] = []
-        self._group = group
-        self._server = server
-
-    def begin(self, uri: str, **options: Any) -> int:
-        number = len(self.scopes)
-        self.scopes.append(anyio.CancelScope())
-        self.heard[number] = []
-        self._group.start_soon(self._run, number, uri, options)
-        return number
-
-    async def enter(self, *uris: str) -> list[int]:
-        numbers = [self.begin(uri) for uri in uris]
-        await eventually(lambda: all(number in self.inside for number in numbers))
-        return numbers
-
-    async def leave(self, number: int) -> None:
-        self.scopes[number].cancel()
-        await eventually(lambda: number in self.ended)
-
-    async def _run(self, number: int, uri: str, options: Any) -> None:
-        outcome: Any = "cancelled"
-        with self.scopes[number]:
-            try:
-                async with self._server.subscribe(uri, **options) as updates:
-                    self.inside[number] = updates
-                    async for params in updates:
-                        self.heard[number].append(params["uri"])
-                outcome = "ended"
-            except Exception as problem:
-                outcome = problem
-        self.ended[number] = outcome
-
+from tests.features.followers import (
+    BOTH,
+    UPDATED,
+    A,
+    B,
+    Followers,
+    agreeing,
+    journal_length,
+    touch,
+    until,
+    wanted,
+)
+from tests.features.helpers import hold, journal, say
 
 # -- updates -------------------------------------------------------------------------------
 
@@ -243,138 +159,6 @@ async def test_two_may_take_updates_of_one_subscription(manager: Manager) -> Non
         await say(server, UPDATED, {"uri": f"{A}/1"})
         await say(server, UPDATED, {"uri": f"{A}/2"})
     assert sorted(got) == [f"{A}/1", f"{A}/2"]
-
-
-# -- entering ------------------------------------------------------------------------------
-
-
-async def test_a_server_that_offers_no_subscription_is_not_asked(manager: Manager) -> None:
-    for number, declared in enumerate(({"resources": {}}, {"resources": None}, {})):
-        server = await manager.add(f"s{number}", agreeing(capabilities=declared))
-        with pytest.raises(LocalProtocolError, match="offers no subscription to this; read it"):
-            async with server.subscribe(A):
-                pytest.fail("it was not offered")
-        assert await journal(server, "resources/subscribe") == []
-        assert await journal(server, "resources/unsubscribe") == []
-
-
-async def test_each_attempt_asks_anew_and_a_refusal_is_not_taken_back(manager: Manager) -> None:
-    script = {"resources/subscribe": [refusal(-32602, "no such"), refusal(-32602), result()]}
-    server = await manager.add("s", agreeing(script))
-    for _ in range(2):
-        with pytest.raises(ReplyError) as caught:
-            async with server.subscribe(A):
-                pytest.fail("it was refused")
-        assert (caught.value.code, caught.value.method) == (-32602, "resources/subscribe")
-    async with server.subscribe(A) as updates:
-        await say(server, UPDATED, {"uri": A})
-        assert (await anext(updates))["uri"] == A
-        assert await journal(server, "resources/unsubscribe") == []
-    await until(lambda: journal_length(server, "resources/unsubscribe"), 1)
-    assert len(await journal(server, "resources/subscribe")) == 3
-
-
-async def journal_length(server: Server, method: str) -> int:
-    return len(await journal(server, method))
-
-
-async def test_who_enters_while_another_is_being_refused_is_refused_as_well(
-    manager: Manager,
-) -> None:
-    server = await manager.add("s", agreeing())
-    await hold(server, "resources/subscribe")
-    async with anyio.create_task_group() as group:
-        followers = Followers(group, server)
-        followers.begin(A)
-        await until(lambda: journal_length(server, "resources/subscribe"), 1)
-        followers.begin(A)
-        await anyio.wait_all_tasks_blocked()
-        await release(server, "resources/subscribe", **refusal(-32602))
-        await eventually(lambda: len(followers.ended) == 2)
-    assert [type(one) for one in followers.ended.values()] == [ReplyError, ReplyError]
-    assert followers.inside == {}
-
-
-async def test_one_refusal_costs_the_others_nothing(manager: Manager) -> None:
-    script = {"resources/subscribe": [refusal(-32602), result()]}
-    server = await manager.add("s", agreeing(script))
-    async with anyio.create_task_group() as group:
-        followers = Followers(group, server)
-        refused, fine = followers.begin(A), followers.begin(B)
-        await eventually(lambda: refused in followers.ended and fine in followers.inside)
-        assert isinstance(followers.ended[refused], ReplyError)
-        await say(server, UPDATED, {"uri": B})
-        await eventually(lambda: followers.heard[fine] == [B])
-        group.cancel_scope.cancel()
-
-
-async def test_a_server_that_does_not_answer_in_time_is_left(manager: Manager) -> None:
-    server = await manager.add("s", agreeing())
-    await hold(server, "resources/subscribe")
-    with pytest.raises(CallTimedOut, match="did not agree to the subscription in time"):
-        async with server.subscribe(A, timeout=0.05):
-            pytest.fail("it was not agreed to")
-    # What comes of it in the end is taken back.
-    await release(server, "resources/subscribe", result={})
-    await until(lambda: journal_length(server, "resources/unsubscribe"), 1)
-
-
-async def test_who_is_cancelled_while_he_enters_is_not_subscribed(manager: Manager) -> None:
-    server = await manager.add("s", agreeing())
-    await hold(server, "resources/subscribe")
-    async with anyio.create_task_group() as group:
-        followers = Followers(group, server)
-        number = followers.begin(A)
-        await until(lambda: journal_length(server, "resources/subscribe"), 1)
-        await followers.leave(number)
-        await release(server, "resources/subscribe", result={})
-        await until(lambda: journal_length(server, "resources/unsubscribe"), 1)
-    assert followers.ended == {number: "cancelled"}
-
-
-async def test_a_refused_leave_is_nobodys_concern(manager: Manager) -> None:
-    script = {"resources/unsubscribe": [refusal(-32603)]}
-    server = await manager.add("s", agreeing(script))
-    for count in (1, 2):
-        async with server.subscribe(A):
-            pass
-        await until(lambda c=count: journal_length(server, "resources/unsubscribe"), count)
-    async with server.subscribe(A):
-        pass
-
-
-@pytest.mark.parametrize("uri", [None, 5, b"test://a", ["test://a"]], ids=repr)
-async def test_a_uri_that_is_no_text_is_refused_at_once(manager: Manager, uri: Any) -> None:
-    server = await manager.add("s", agreeing())
-    with pytest.raises(LocalProtocolError, match="a URI is text, not "):
-        server.subscribe(uri)
-    assert server.state == "idle"
-
-
-async def test_a_uri_of_any_text_is_sent_as_it_is(manager: Manager) -> None:
-    server = await manager.add("s", agreeing())
-    for uri in ("", "no uri", "ü\u2028\x00", "x" * 100_000):
-        async with server.subscribe(uri) as updates:
-            await say(server, UPDATED, {"uri": uri})
-            assert (await anext(updates))["uri"] == uri
-
-
-async def test_a_subscription_is_used_within_its_context_and_once(manager: Manager) -> None:
-    server = await manager.add("s", agreeing())
-    updates = server.subscribe(A)
-    with pytest.raises(LocalProtocolError, match="use a subscription with `async with`"):
-        await anext(updates)
-    async with updates as same:
-        assert same is updates
-        with pytest.raises(LocalProtocolError, match="entered once"):
-            async with updates:
-                pytest.fail("it was entered already")
-        await say(server, UPDATED, {"uri": A})
-        assert (await anext(updates))["uri"] == A
-    assert [one async for one in updates] == []
-    with pytest.raises(LocalProtocolError, match="a subscription is entered once; make another"):
-        async with updates:
-            pytest.fail("it was entered already")
 
 
 # -- the server's lives --------------------------------------------------------------------
