@@ -323,7 +323,8 @@ async def deaf(timeouts: Timeouts) -> AsyncIterator[Connection]:
     )
     connection = await dialer.dial(1, Ears(), lambda pid: None)
     try:
-        await eventually(lambda: connection.transport.waiting == 0)  # the opening is out
+        # Not before it has read the last of the opening: a read takes what else is there along.
+        await eventually(lambda: "deaf" in connection.transport.stderr_tail())
         yield connection
         await connection.close()
         connection.inflight.check()

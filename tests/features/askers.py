@@ -1,4 +1,4 @@
-"""What the tests of asks share: servers that ask, who answers them, and what comes of their calls."""
+"""What the tests of asks share: servers that ask, who answers them, and how they are called."""
 
 from __future__ import annotations
 
