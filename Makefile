@@ -1,7 +1,7 @@
 # Everything that is made stays in .venv, .real and the caches; `make clean` removes it.
 
 PYTHON ?= python3
-PYTEST_ARGS ?=
+PYTEST_ARGS ?= -n 3
 BENCH_ARGS ?=
 CHAOS_ARGS ?=
 

@@ -113,7 +113,7 @@ ITEMS: list[tuple[type[Item], dict[str, Any], dict[str, Any]]] = [
         {
             "name": "p",
             "description": None,
-            "arguments": [PromptArgument("a", required=True), PromptArgument("b")],
+            "arguments": (PromptArgument("a", required=True), PromptArgument("b")),
         },
     ),
 ]
