@@ -16,8 +16,8 @@ from mcpclient import (
     Server,
 )
 from tests.conftest import eventually, spec
-from tests.features.helpers import journal, puppet, refusal, result
-from tests.features.taskers import ON, TASKS, People, count, tasker
+from tests.features.helpers import hold, journal, puppet, refusal, release, result, say
+from tests.features.taskers import ON, TASKS, People, count, tasker, until_asked
 from tests.protocol.schemas import check_sent, needs_spec
 from tests.protocol.test_schemas import copied, sent
 
@@ -153,13 +153,28 @@ async def test_the_tools_are_asked_for_anew_in_each_life_and_after_each_change()
         server = manager["p"]
         await server.list_tools()
         await server.invoke_tool("sin")
-        await server.notify(
-            "puppet/say", {"method": "notifications/tools/list_changed", "params": {}}
-        )
-        await server.call_tool("echo", {"text": "after it"})
+        await say(server, "notifications/tools/list_changed")
         await server.invoke_tool("sin")  # unknown now, so it is called plainly
         made_as = [params for params in await calls(server) if params["name"] == "sin"]
         assert ["task" in params for params in made_as] == [True, False]
+
+
+async def test_a_list_that_was_old_before_it_came_tells_nothing() -> None:
+    capabilities = {"tools": {"listChanged": True}, "tasks": {"requests": {"tools": {"call": {}}}}}
+    required = {"name": "sin", "execution": {"taskSupport": "required"}, "inputSchema": {}}
+    answers = {"tools/list": [result(tools=[required])], "tools/call": [result(content=[])]}
+    async with Manager({"p": puppet(answers, capabilities=capabilities)}) as manager:
+        server = manager["p"]
+        await server.wait_ready()
+        await hold(server, "tools/list")
+        async with anyio.create_task_group() as group:
+            group.start_soon(server.list_tools)
+            await until_asked(server, "tools/list")
+            await say(server, "notifications/tools/list_changed")
+            await release(server, "tools/list")
+        await server.invoke_tool("sin")
+        made_as = [params for params in await calls(server) if params["name"] == "sin"]
+        assert made_as == [{"name": "sin", "arguments": {}}]
 
 
 async def test_who_says_task_himself_is_left_alone() -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
 
 from mcpclient import (
     CallCancelled,
+    CallLost,
     LocalProtocolError,
     Manager,
     OutputInvalid,
@@ -210,6 +212,21 @@ async def test_a_task_that_begins_with_another_status_is_asked_about(status: str
         started = await manager["p"].start_tool("sin")
         assert (started.status, started.ended) == (status, False)
         assert (await started.result()).text == "well"
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        told("failed", error={"code": -32050, "message": "broke"}),
+        told("cancelled"),
+        refusal(-32602, "expired"),
+    ],
+)
+async def test_what_has_ended_or_is_unknown_is_not_cancelled(answer: dict[str, Any]) -> None:
+    async with Manager({"p": odd_tasker(answer)}, extensions=ON) as manager:
+        with pytest.raises((ReplyError, CallLost)):
+            await manager["p"].invoke_tool("sin")
+        assert await count(manager["p"], "tasks/cancel") == 0
 
 
 async def test_a_missing_capability_is_not_waited_out() -> None:
