@@ -241,9 +241,10 @@ class Operations:
             if refused.code in _REFUSALS and await self._required(caller, params, span):
                 return None
             raise
-        if self._directed and self._support is None and _refuses(result):
-            if await self._required(caller, params, span):
-                return None
+        # Another call may have found out meanwhile how the tool runs.
+        unsure = self._directed and (self._support is None or self._must(params))
+        if unsure and _refuses(result) and await self._required(caller, params, span):
+            return None
         return result
 
     async def _attempt(

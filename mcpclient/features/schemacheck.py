@@ -23,7 +23,15 @@ from referencing.exceptions import InvalidAnchor, NoSuchAnchor, PointerToNowhere
 from referencing.jsonschema import UnknownDialect
 
 from mcpclient.features import schemawords
-from mcpclient.features.schemawords import DIALECTS, Overrun, dialect, specification, step, watch
+from mcpclient.features.schemawords import (
+    DIALECTS,
+    Overrun,
+    TooDeep,
+    dialect,
+    specification,
+    step,
+    watch,
+)
 from mcpclient.ground.errors import McpClientError
 from mcpclient.ground.text import printable, seconds
 
@@ -107,14 +115,14 @@ def _bounded(limit: float, made: dict[Any, Any], found: list[str] | None = None)
 
     With problems ``found`` until then, the end of the time is no error: one is enough.
     """
-    watch.end, watch.made = time.monotonic() + limit, made
+    watch.end, watch.made, watch.room = time.monotonic() + limit, made, schemawords.room()
     try:
         yield
     except Overrun:
         if not found:
             raise Unusable("bounds", f"checking it takes longer than {seconds(limit)}") from None
         found.append("and perhaps more")
-    except RecursionError:
+    except (TooDeep, RecursionError):
         raise Unusable("bounds", "it is nested too deeply, or without end") from None
     except Unresolvable as problem:
         raise _unresolved(problem.ref, problem) from None

@@ -9,12 +9,14 @@ https://json-schema.org/draft/2020-12/json-schema-validation
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
 from collections.abc import Iterator
 from fractions import Fraction
 from functools import cache
 from math import inf, isfinite
+from types import FrameType
 from typing import Any
 
 import jsonschema
@@ -34,14 +36,24 @@ DIALECTS: dict[str, Any] = {
 }
 
 
+# How many calls are left to what does not count its own: below the validators is native code that
+# does not merely raise if Python's limit is hit in it.
+_RESERVE = 200
+
+
 class Overrun(Exception):
     """The time is over."""
+
+
+class TooDeep(Exception):
+    """There is no room for more calls within calls."""
 
 
 class _Watch(threading.local):
     """What one thread is about. Checks never wait, so it is one at a time."""
 
     end = inf
+    room = 0
 
     def __init__(self) -> None:
         self.made: dict[Any, Any] = {}
@@ -58,6 +70,16 @@ def step() -> None:
     """
     if time.monotonic() > watch.end:
         raise Overrun
+
+
+def room() -> int:
+    """Return how many calls within calls may still be made from here."""
+    used = 0
+    frame: FrameType | None = sys._getframe()
+    while frame is not None:
+        used += 1
+        frame = frame.f_back
+    return sys.getrecursionlimit() - used - _RESERVE
 
 
 def search(pattern: str, text: str) -> bool:
@@ -144,22 +166,34 @@ def guarded(uri: str) -> Any:
             if "$id" in schema or "id" in schema:
                 resolver = resolver.in_subresource(create(schema))
         inside = self.evolve(schema=schema, _resolver=resolver)
-        for check, word, wanted in inside._validators:
-            for error in check(inside, wanted, instance, schema) or ():
-                error._set(
-                    validator=word,
-                    validator_value=wanted,
-                    instance=instance,
-                    schema=schema,
-                    type_checker=inside.TYPE_CHECKER,
-                )
-                if path is not None:
-                    error.path.appendleft(path)
-                yield error
+        watch.room -= 2
+        try:
+            if watch.room < 0:
+                raise TooDeep
+            for check, word, wanted in inside._validators:
+                for error in check(inside, wanted, instance, schema) or ():
+                    error._set(
+                        validator=word,
+                        validator_value=wanted,
+                        instance=instance,
+                        schema=schema,
+                        type_checker=inside.TYPE_CHECKER,
+                    )
+                    if path is not None:
+                        error.path.appendleft(path)
+                    yield error
+        finally:
+            watch.room += 2
 
     def iter_errors(self: Any, instance: Any) -> Iterator[ValidationError]:
         step()
-        return plain(self, instance)  # type: ignore[no-any-return]
+        watch.room -= 4  # with those that lead here
+        try:
+            if watch.room < 0:
+                raise TooDeep
+            yield from plain(self, instance)
+        finally:
+            watch.room += 4
 
     kind.evolve = evolve
     kind.descend = descend
@@ -270,6 +304,16 @@ def _evaluated(validator: Any, instance: Any, schema: Any, top: bool = False) ->
     At the ``top`` stands the keyword that asks, which does not count itself.
     """
     step()
+    watch.room -= 2
+    try:
+        if watch.room < 0:
+            raise TooDeep
+        return _collected(validator, instance, schema, top)
+    finally:
+        watch.room += 2
+
+
+def _collected(validator: Any, instance: Any, schema: Any, top: bool) -> set[Any]:
     found: set[Any] = set()
     if not isinstance(schema, dict):
         return found

@@ -68,7 +68,11 @@ async def test_one_refusal_costs_the_others_nothing(manager: Manager) -> None:
         assert isinstance(followers.ended[refused], ReplyError)
         await say(server, UPDATED, {"uri": B})
         await eventually(lambda: followers.heard[fine] == [B])
-        group.cancel_scope.cancel()
+        # What was never agreed to is not taken back.
+        await followers.leave(fine)
+        await until(lambda: journal_length(server, "resources/unsubscribe"), 1)
+    [taken] = await journal(server, "resources/unsubscribe")
+    assert taken["params"] == {"uri": B}
 
 
 async def test_a_server_that_does_not_answer_in_time_is_left(manager: Manager) -> None:

@@ -63,6 +63,20 @@ async def test_a_server_may_refuse_by_another_code_or_by_a_result(code: int) -> 
         assert ["task" in params for params in await calls(server)] == [False, True, True]
 
 
+@pytest.mark.parametrize("code", [-32601, 0])
+async def test_calls_at_the_same_time_all_find_out_that_they_must_be_tasks(code: int) -> None:
+    async with tasker("handshake", "--refuse", code) as server:
+        texts: list[str] = []
+
+        async def invoke(text: str) -> None:
+            texts.append((await server.invoke_tool("must", {"text": text})).text)
+
+        async with anyio.create_task_group() as group:
+            for text in "abcdef":
+                group.start_soon(invoke, text)
+        assert sorted(texts) == list("abcdef")
+
+
 async def test_a_result_that_only_looks_like_a_refusal_is_a_result() -> None:
     content = [{"type": "text", "text": "MCP error -32601: not found"}]
     answers = {"tools/call": [result(content=content, isError=True)]}

@@ -390,20 +390,38 @@ def test_a_value_that_is_nested_too_deeply_is_not_checked() -> None:
     assert tree.problems({"a": {}}, 10.0) == []
 
 
-@pytest.mark.parametrize(
-    "schema",
-    [
-        {"allOf": [{"not": {"$ref": "#"}}]},
-        {"$dynamicAnchor": "a", "anyOf": [{"$dynamicRef": "#a"}]},
-        {"$schema": D2019, "$recursiveAnchor": True, "anyOf": [{"$recursiveRef": "#"}]},
-        {"properties": {"a": {"$ref": "#"}}, "if": {"$ref": "#"}},
-        {"unevaluatedProperties": False, "anyOf": [{"$ref": "#"}]},
-    ],
-)
+ENDLESS: list[Any] = [
+    {"allOf": [{"not": {"$ref": "#"}}]},
+    {"$dynamicAnchor": "a", "anyOf": [{"$dynamicRef": "#a"}]},
+    {"$schema": D2019, "$recursiveAnchor": True, "anyOf": [{"$recursiveRef": "#"}]},
+    {"properties": {"a": {"$ref": "#"}}, "if": {"$ref": "#"}},
+    {"unevaluatedProperties": False, "anyOf": [{"$ref": "#"}]},
+    {"$id": "http://x/a", "allOf": [{"$id": "http://x/b", "oneOf": [{"$ref": "a"}]}]},
+]
+
+
+@pytest.mark.parametrize("schema", ENDLESS)
 def test_a_schema_without_end_is_given_up(schema: Any) -> None:
     with pytest.raises(Unusable) as caught:
         check(schema, {"a": 1})
     assert caught.value.reason == "bounds"
+
+
+@pytest.mark.parametrize("schema", ENDLESS)
+def test_however_full_the_stack_is_no_native_code_meets_its_end(schema: Any) -> None:
+    # It panics there, with an exception that nobody catches.
+    made = Schema(schema, 10.0)
+
+    def from_below(levels: int) -> None:
+        if levels:
+            from_below(levels - 1)
+            return
+        with pytest.raises(Unusable) as caught:
+            made.problems({"a": 1}, 10.0)
+        assert caught.value.reason == "bounds"
+
+    for levels in range(0, 850, 17):
+        from_below(levels)
 
 
 def doubling(levels: int, **more: Any) -> dict[str, Any]:
