@@ -19,6 +19,7 @@ import pytest
 
 from mcpclient import InputRefused, Manager, Refuse, ReplyError, Server, ServerSpec, Timeouts
 from tests.conftest import QUICK, SERVERS, eventually, real_servers
+from tests.features.followers import heard
 
 COMMANDS = real_servers()
 RESOURCE = "demo://resource/dynamic/text/1"
@@ -208,36 +209,36 @@ async def check_what_is_not_offered(server: Server) -> None:
 
 
 async def check_progress(server: Server) -> None:
-    heard: list[Any] = []
+    got: list[Any] = []
     done = await server.invoke_tool(
         "trigger-long-running-operation",
         {"duration": 0.2, "steps": 4},
-        on_progress=lambda *facts: heard.append(facts),
+        on_progress=lambda *facts: got.append(facts),
     )
-    assert heard == [(step, 4, None) for step in (1, 2, 3, 4)]
+    assert got == [(step, 4, None) for step in (1, 2, 3, 4)]
     assert done.text.startswith("Long running operation completed.")
 
 
-async def check_log_levels(server: Server, heard: list[Any]) -> None:
+async def check_log_levels(server: Server, got: list[Any]) -> None:
     await server.set_log_level("critical")
     if server.name == "everything":
         # One of a random level at once, and then every five seconds; so only once.
         await server.invoke_tool("toggle-simulated-logging")
         await server.invoke_tool("toggle-simulated-logging")
-        assert all(one["level"] in ("critical", "alert", "emergency") for one in heard)
+        assert all(one["level"] in ("critical", "alert", "emergency") for one in got)
         await server.set_log_level("info")
-        heard.clear()
+        got.clear()
         await server.request("resources/subscribe", {"uri": RESOURCE})
-        await eventually(lambda: heard)
-        assert heard[0]["level"] == "info"
-        assert f"Received Subscribe Resource request for URI: {RESOURCE}" in heard[0]["data"]
+        await eventually(lambda: got)
+        assert got[0]["level"] == "info"
+        assert f"Received Subscribe Resource request for URI: {RESOURCE}" in got[0]["data"]
     else:
         await server.invoke_tool("toggle-simulated-logging")
-        await eventually(lambda: len(heard) == 3)
-        assert [one["level"] for one in heard] == ["critical", "alert", "emergency"]
+        await eventually(lambda: len(got) == 3)
+        assert [one["level"] for one in got] == ["critical", "alert", "emergency"]
         await server.set_log_level(None)
         await server.invoke_tool("toggle-simulated-logging")
-        assert len(heard) == 3
+        assert len(got) == 3
 
 
 async def check_kept_lists(server: Server, changed: list[str]) -> None:
@@ -252,18 +253,18 @@ async def check_kept_lists(server: Server, changed: list[str]) -> None:
 
 
 async def test_progress_log_levels_kept_lists_and_what_is_not_offered() -> None:
-    heard: dict[str, list[Any]] = {"everything": [], "sdk": []}
+    got: dict[str, list[Any]] = {"everything": [], "sdk": []}
     changed: list[str] = []
 
     async def check(server: Server) -> None:
         await check_what_is_not_offered(server)
         await check_progress(server)
-        await check_log_levels(server, heard[server.name])
+        await check_log_levels(server, got[server.name])
         if server.name == "sdk":
             await check_kept_lists(server, changed)
 
     async with running() as manager:
-        manager.on_notification(MESSAGE, lambda server, params: heard[server.name].append(params))
+        manager.on_notification(MESSAGE, lambda server, params: got[server.name].append(params))
         manager.on_notification(TOOLS_CHANGED, lambda server, params: changed.append(server.name))
         await with_each(manager, check)
         # A list is kept for as long as the server says; only one of them says anything.
@@ -280,13 +281,13 @@ async def test_updates_of_what_is_followed_arrive_over_a_kill_and_empty_the_cach
                 first = await server.read_resource(RESOURCE)
                 assert await server.read_resource(RESOURCE) == first
                 await server.invoke_tool("toggle-subscriber-updates")
-                assert (await anext(updates))["uri"] == RESOURCE
+                assert (await heard(updates))["uri"] == RESOURCE
                 await server.read_resource(RESOURCE)  # asked for again
                 assert server.pid is not None
                 if life == 1:
                     os.kill(server.pid, signal.SIGKILL)
                     # Once more, since nobody knows what was missed.
-                    assert await anext(updates) == {"uri": RESOURCE}
+                    assert await heard(updates) == {"uri": RESOURCE}
                     assert server.generation == 2
 
     async with running() as manager:

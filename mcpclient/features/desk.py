@@ -56,6 +56,11 @@ class Desk:
         self._patience = patience
         self._open: dict[object, _Open] = {}
 
+    @property
+    def busy(self) -> bool:
+        """Whether an ask is being answered."""
+        return bool(self._open)
+
     def take(self, connection: Connection, ask: Ask) -> bool:
         """Begin to answer an ask; return False if nothing answers such."""
         if not self._asks.answers(ask.method):

@@ -399,8 +399,9 @@ class Server(Verbs):
         def look() -> None:
             lasting = self._subscriptions.lasting
             used = len(connection.inflight) > lasting or connection.calls != calls
-            # Who follows a resource would hear nothing of it while the server sleeps.
-            used = used or self._subscriptions.followed
+            # Who follows a resource would hear nothing of it while the server sleeps; and a
+            # person who is asked would be asked for nothing.
+            used = used or self._subscriptions.followed or self._desk.busy
             seen = 0 if used else looks + 1
             if seen >= _LOOKS:
                 self._idle = None

@@ -12,6 +12,7 @@ from mcpclient import Manager, RemoteProtocolError, ResourceContents
 from tests.cases import case
 from tests.conftest import eventually, spec
 from tests.features import test_invalidation as kept
+from tests.features.followers import heard
 from tests.features.helpers import hold, journal, puppet, reads, release, result, say
 
 UPDATED = "notifications/resources/updated"
@@ -143,8 +144,8 @@ async def test_an_update_reaches_its_follower_and_the_handlers_end_to_end(
     async with server.subscribe("test://a") as one, server.subscribe("test://b") as other:
         await server.invoke_tool("notify", {"uri": "test://b"})
         await server.invoke_tool("notify", {"uri": "test://a"})
-        assert (await anext(one))["uri"] == "test://a"
-        told = await anext(other)
+        assert (await heard(one))["uri"] == "test://a"
+        told = await heard(other)
         assert told["uri"] == "test://b"
         await eventually(lambda: handled == ["test://b", "test://a"])
     if name == "good_stateless":

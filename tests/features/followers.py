@@ -23,6 +23,12 @@ def agreeing(answers: Any = None, **options: Any) -> ServerSpec:
     return puppet({**agreed, **(answers or {})}, **options)
 
 
+async def heard(updates: Any) -> Any:
+    """Return the next update; there must be one."""
+    with anyio.fail_after(10):
+        return await anext(updates)
+
+
 async def touch(server: Server, uri: str, n: int = 1) -> None:
     """Let the server tell that a resource changed."""
     await server.invoke_tool("notify", {"n": n, "uri": uri})

@@ -19,6 +19,12 @@ A, B, C = "test://a", "test://b", "test://c"
 ALL = {"tools": {"listChanged": True}, "resources": {"subscribe": True}, "prompts": {}}
 
 
+async def heard(updates: Any) -> Any:
+    """Return the next update; there must be one."""
+    with anyio.fail_after(10):
+        return await anext(updates)
+
+
 class Streams:
     """The streams of a puppet, which are agreed to and ended by hand."""
 

@@ -19,6 +19,7 @@ from mcpclient import (
     Server,
     ServerDied,
 )
+from tests.cases import inline
 from tests.conftest import eventually, spec
 from tests.features.askers import SAID, SAMPLE, Model, ask, asking, call, hasty, sample, told
 
@@ -91,6 +92,30 @@ async def test_closing_the_manager_ends_the_question() -> None:
             await eventually(lambda: len(model.asked) == 1)
         await eventually(lambda: waiting and model.stopped)
     assert isinstance(waiting[0], CallCancelled)
+
+
+async def test_a_server_that_waits_for_an_answer_is_not_idle() -> None:
+    code = """if True:
+        import _wire
+        for message in _wire.messages():
+            _wire.reply(message)
+            if message.get("method") == "notifications/initialized":
+                _wire.send(_wire.request(1, "sampling/createMessage"))
+            elif message.get("id") == 1 and "result" in message:
+                _wire.send(_wire.notification("test/answered"))
+    """
+    model = Model()
+    answered: list[Any] = []
+    async with Manager({"s": inline(code, idle_stop=0.1)}, on_sample=model) as manager:
+        manager.on_notification("test/answered", lambda server, params: answered.append(params))
+        server = manager["s"]
+        await server.start()
+        await eventually(lambda: model.asked)
+        await anyio.sleep(0.3)
+        assert (server.state, model.stopped) == ("up", 0)
+        model.answer.set()
+        await eventually(lambda: answered)
+        await eventually(lambda: server.state == "idle")  # and now it is
 
 
 # -- before it is up -----------------------------------------------------------------------
@@ -188,6 +213,14 @@ async def test_servers_that_were_offered_roots_are_told_of_a_change() -> None:
             {"jsonrpc": "2.0", "method": changed}
         ]
         assert changed not in [m.get("method") for m in await told(other, "journal")]
+
+
+async def test_roots_that_cannot_be_told_are_a_failure_of_ours() -> None:
+    async with asking(None, roots=lambda server: ["https://example.com/"]) as server:
+        assert (await ask(server, "roots/list"))["error"] == {
+            "code": -32603,
+            "message": "the client's handler failed",
+        }
 
 
 async def test_who_was_offered_no_roots_is_told_of_no_change() -> None:

@@ -14,6 +14,7 @@ from tests.features.followers import (
     B,
     Followers,
     agreeing,
+    heard,
     journal_length,
     touch,
     until,
@@ -34,10 +35,10 @@ async def test_updates_of_what_is_followed_and_of_what_is_below_it_arrive(
         uris = ["test://dir", "test://dir/", "test://dir/a", "test://dir/a/b"]
         for uri in (*uris, "other://b/c"):
             await say(server, UPDATED, {"uri": uri})
-        assert [(await anext(updates))["uri"] for _ in uris] == uris
-        assert (await anext(other))["uri"] == "other://b/c"
+        assert [(await heard(updates))["uri"] for _ in uris] == uris
+        assert (await heard(other))["uri"] == "other://b/c"
         with anyio.move_on_after(0.02):
-            pytest.fail(f"heard {await anext(updates)}")
+            pytest.fail(f"heard {await heard(updates)}")
 
 
 @BOTH
@@ -47,11 +48,11 @@ async def test_updates_that_say_the_same_and_are_not_taken_are_one(
     server = await manager.add("s", spec(name))
     async with server.subscribe(A) as updates:
         await touch(server, A, n=100)
-        assert (await anext(updates))["uri"] == A
+        assert (await heard(updates))["uri"] == A
         with anyio.move_on_after(0.02):
-            pytest.fail(f"heard {await anext(updates)}")
+            pytest.fail(f"heard {await heard(updates)}")
         await touch(server, A)
-        assert (await anext(updates))["uri"] == A
+        assert (await heard(updates))["uri"] == A
 
 
 async def test_what_nobody_takes_is_bounded_and_the_newest_is_kept(manager: Manager) -> None:
@@ -59,7 +60,7 @@ async def test_what_nobody_takes_is_bounded_and_the_newest_is_kept(manager: Mana
     async with server.subscribe(A) as updates:
         for number in range(10):
             await say(server, UPDATED, {"uri": f"{A}/{number}"})
-        assert [(await anext(updates))["uri"] for _ in range(3)] == [f"{A}/{n}" for n in (7, 8, 9)]
+        assert [(await heard(updates))["uri"] for _ in range(3)] == [f"{A}/{n}" for n in (7, 8, 9)]
 
 
 @BOTH
@@ -79,7 +80,7 @@ async def test_an_update_of_rubbish_is_no_update(manager: Manager) -> None:
         for odd in ({}, {"uri": 5}, {"uri": None}, {"uri": [A]}, [A], "text", 5):
             await say(server, UPDATED, odd)
         await say(server, UPDATED, {"uri": A, "title": "x"})
-        assert await anext(updates) == {"uri": A, "title": "x"}
+        assert await heard(updates) == {"uri": A, "title": "x"}
 
 
 # -- several -------------------------------------------------------------------------------
@@ -151,7 +152,7 @@ async def test_two_may_take_updates_of_one_subscription(manager: Manager) -> Non
     async with server.subscribe(A) as updates, anyio.create_task_group() as group:
 
         async def take() -> None:
-            got.append((await anext(updates))["uri"])
+            got.append((await heard(updates))["uri"])
 
         group.start_soon(take)
         group.start_soon(take)
@@ -306,4 +307,4 @@ async def test_without_waiting_a_server_that_is_not_up_is_not_followed(manager: 
     await server.start()
     async with server.no_wait.subscribe(A) as updates:
         await say(server, UPDATED, {"uri": A})
-        assert (await anext(updates))["uri"] == A
+        assert (await heard(updates))["uri"] == A

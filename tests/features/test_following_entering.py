@@ -9,7 +9,16 @@ import pytest
 
 from mcpclient import CallTimedOut, LocalProtocolError, Manager, ReplyError
 from tests.conftest import eventually
-from tests.features.followers import UPDATED, A, B, Followers, agreeing, journal_length, until
+from tests.features.followers import (
+    UPDATED,
+    A,
+    B,
+    Followers,
+    agreeing,
+    heard,
+    journal_length,
+    until,
+)
 from tests.features.helpers import hold, journal, refusal, release, result, say
 
 # -- entering ------------------------------------------------------------------------------
@@ -35,7 +44,7 @@ async def test_each_attempt_asks_anew_and_a_refusal_is_not_taken_back(manager: M
         assert (caught.value.code, caught.value.method) == (-32602, "resources/subscribe")
     async with server.subscribe(A) as updates:
         await say(server, UPDATED, {"uri": A})
-        assert (await anext(updates))["uri"] == A
+        assert (await heard(updates))["uri"] == A
         assert await journal(server, "resources/unsubscribe") == []
     await until(lambda: journal_length(server, "resources/unsubscribe"), 1)
     assert len(await journal(server, "resources/subscribe")) == 3
@@ -123,21 +132,21 @@ async def test_a_uri_of_any_text_is_sent_as_it_is(manager: Manager) -> None:
     for uri in ("", "no uri", "ü\u2028\x00", "x" * 100_000):
         async with server.subscribe(uri) as updates:
             await say(server, UPDATED, {"uri": uri})
-            assert (await anext(updates))["uri"] == uri
+            assert (await heard(updates))["uri"] == uri
 
 
 async def test_a_subscription_is_used_within_its_context_and_once(manager: Manager) -> None:
     server = await manager.add("s", agreeing())
     updates = server.subscribe(A)
     with pytest.raises(LocalProtocolError, match="use a subscription with `async with`"):
-        await anext(updates)
+        await heard(updates)
     async with updates as same:
         assert same is updates
         with pytest.raises(LocalProtocolError, match="entered once"):
             async with updates:
                 pytest.fail("it was entered already")
         await say(server, UPDATED, {"uri": A})
-        assert (await anext(updates))["uri"] == A
+        assert (await heard(updates))["uri"] == A
     assert [one async for one in updates] == []
     with pytest.raises(LocalProtocolError, match="a subscription is entered once; make another"):
         async with updates:

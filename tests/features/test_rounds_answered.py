@@ -78,7 +78,7 @@ async def test_a_handler_that_takes_too_long_is_stopped_and_ends_the_call() -> N
             stopped.append(True)
 
     async with asking(wait, timeouts=Timeouts(eof=1, term=0.5, ask=0.05)) as server:
-        with pytest.raises(InputRefused, match="nobody answered in time"):
+        with anyio.fail_after(10), pytest.raises(InputRefused, match="nobody answered in time"):
             await rounds(server, step({"a": ASK, "b": ASK}))
     assert stopped == [True]
 

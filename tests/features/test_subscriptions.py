@@ -18,7 +18,7 @@ from mcpclient import (
 )
 from tests.conftest import eventually
 from tests.features.helpers import journal, refusal, release, result, say
-from tests.features.streams import AGREED, KEY, LISTEN, TOOLS_CHANGED, A, B, add
+from tests.features.streams import AGREED, KEY, LISTEN, TOOLS_CHANGED, A, B, add, heard
 
 # -- what is an agreement ------------------------------------------------------------------
 
@@ -79,7 +79,7 @@ async def test_what_is_left_out_of_an_agreement_is_refused_and_the_rest_goes_on(
         assert (await streams.asked(3))[-1]["resourceSubscriptions"] == [A]
         third = await streams.agree(3, A)
         await streams.update(A, third)
-        assert (await anext(streams.entered[A]))["uri"] == A
+        assert (await heard(streams.entered[A]))["uri"] == A
         assert await streams.cancels() == [first, second]
         group.cancel_scope.cancel()
 
@@ -162,12 +162,12 @@ async def test_a_refusal_of_more_leaves_what_was_agreed_to_as_it_is(manager: Man
         await eventually(lambda: B in streams.entered)
         assert isinstance(streams.entered[B], ReplyError)
         await streams.update(A, first)
-        assert (await anext(streams.entered[A]))["uri"] == A
+        assert (await heard(streams.entered[A]))["uri"] == A
         assert first not in await streams.cancels()
         # Without the one who was refused it is what it was.
         third = await streams.agree(3, A)
         await streams.update(A, third)
-        assert (await anext(streams.entered[A]))["uri"] == A
+        assert (await heard(streams.entered[A]))["uri"] == A
         assert await streams.cancels() == [first]
         group.cancel_scope.cancel()
 

@@ -22,6 +22,7 @@ from tests.features.streams import (
     C,
     Streams,
     add,
+    heard,
 )
 
 # -- ends ----------------------------------------------------------------------------------
@@ -64,12 +65,12 @@ async def test_a_stream_that_ends_is_asked_for_once_more_and_what_was_missed_mad
         await streams.asked(3)
         assert told == []
         second = await streams.agree(3, A, toolsListChanged=True)
-        assert await anext(streams.entered[A]) == {"uri": A}
+        assert await heard(streams.entered[A]) == {"uri": A}
         await eventually(lambda: told == ["tools"])
         await server.read_resource(A)
         assert len(await reads(server)) == 2
         await streams.update(A, second)
-        assert (await anext(streams.entered[A]))["uri"] == A
+        assert (await heard(streams.entered[A]))["uri"] == A
         assert len(await streams.asked(3)) == 3
         assert await streams.cancels() == [given_up]
         assert server.status().stray == 0
@@ -108,7 +109,7 @@ async def test_a_server_that_agrees_and_ends_at_once_is_asked_ever_more_seldom(
         group.start_soon(follow)
         await anyio.sleep(0.6)
         # At 0, 0.1, 0.3 and 0.7 seconds, or later.
-        listens = int((await server.call_tool("echo")).text)
+        listens = int((await server.call_tool("echo", timeout=10)).text)
         assert 2 <= listens <= 4
         group.cancel_scope.cancel()
 
@@ -123,7 +124,7 @@ async def test_a_cancellation_of_anything_else_ends_no_stream(manager: Manager) 
             await say(streams.server, CANCELLED, {"requestId": id})
         await say(streams.server, CANCELLED, {})
         await streams.update(A, first)
-        assert (await anext(streams.entered[A]))["uri"] == A
+        assert (await heard(streams.entered[A]))["uri"] == A
         assert len(await streams.asked(1)) == 1
         group.cancel_scope.cancel()
 
@@ -149,8 +150,8 @@ async def test_notices_of_a_stream_that_is_not_ours_reach_nobody_but_make_old_wh
     kept = {"contents": [{"uri": A, "text": "x"}], "ttlMs": 60_000}
     streams = await add(manager, {"resources/read": [{"result": kept}]})
     server = streams.server
-    heard: list[Any] = []
-    manager.on_notification(UPDATED, lambda server, params: heard.append(params))
+    told: list[Any] = []
+    manager.on_notification(UPDATED, lambda server, params: told.append(params))
     await streams.begin()
     async with anyio.create_task_group() as group:
         await streams.follow(group, A, 1)
@@ -159,12 +160,12 @@ async def test_notices_of_a_stream_that_is_not_ours_reach_nobody_but_make_old_wh
             await server.read_resource(A)
             await streams.update(A, id)
             assert len(await reads(server)) == number
-        assert heard == []
+        assert told == []
         await streams.update(A, mine)
-        assert await anext(streams.entered[A]) == {"uri": A, "_meta": {KEY: mine}}
+        assert await heard(streams.entered[A]) == {"uri": A, "_meta": {KEY: mine}}
         await streams.update(A)  # without an id it may be anybody's
-        assert await anext(streams.entered[A]) == {"uri": A}
-        await eventually(lambda: len(heard) == 2)
+        assert await heard(streams.entered[A]) == {"uri": A}
+        await eventually(lambda: len(told) == 2)
         group.cancel_scope.cancel()
 
 
@@ -183,8 +184,8 @@ async def test_while_one_stream_gives_way_to_the_next_the_notices_of_both_count(
         # What the last but one still had to say, the last, and what the first has no more.
         for id, uri in ((ids[0], A), (ids[1], B), (ids[2], C)):
             await streams.update(uri, id)
-        assert (await anext(streams.entered[B]))["_meta"] == {KEY: ids[1]}
-        assert (await anext(streams.entered[C]))["_meta"] == {KEY: ids[2]}
+        assert (await heard(streams.entered[B]))["_meta"] == {KEY: ids[1]}
+        assert (await heard(streams.entered[C]))["_meta"] == {KEY: ids[2]}
         with anyio.move_on_after(0.02):
-            pytest.fail(f"heard {await anext(streams.entered[A])}")
+            pytest.fail(f"heard {await heard(streams.entered[A])}")
         group.cancel_scope.cancel()
