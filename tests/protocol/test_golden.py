@@ -1,6 +1,6 @@
 """The wire examples of the client checklist are read as they are meant, and written as they stand.
 
-Sections 4.1 to 4.3, 4.7 and 4.9 concern what is built so far.
+All but those of HTTP (4.8); those of tasks (4.6) stand in ``test_tasks.py``.
 """
 
 from __future__ import annotations
@@ -12,9 +12,11 @@ from typing import Any, NamedTuple
 import pytest
 from msgspec import Raw
 
+from mcpclient.features import rounds
+from mcpclient.features.asks import Asks
 from mcpclient.protocol import payload
 from mcpclient.protocol.content import TextContent
-from mcpclient.protocol.eras import Identity, Terms, handshake, probe
+from mcpclient.protocol.eras import Identity, Listen, Terms, Wanted, handshake, probe
 from mcpclient.protocol.events import Answer, Ask, Event, Notice, Refusal
 from mcpclient.protocol.session import Session
 from mcpclient.protocol.types import Tool, ToolResult, page
@@ -24,7 +26,7 @@ pytestmark = needs_spec
 
 WHO = Identity("mgr", "0.1", frozenset({"roots", "elicitation"}))
 MODERN, OLD = "2026-07-28", "2025-11-25"
-SECTIONS = ("4.1", "4.2", "4.3", "4.7", "4.9")
+SECTIONS = ("4.1", "4.2", "4.3", "4.4", "4.5", "4.7", "4.9")
 
 _BLOCK = re.compile(
     r"<!-- v=(?P<version>\S+) def=(?P<name>\S+)(?: path=(?P<path>\S+))? -->\n"
@@ -99,7 +101,15 @@ def heard(example: Example) -> list[Event]:
 
 def test_the_checklist_still_has_the_examples() -> None:
     counts = {section: sum(one.section == section for one in EXAMPLES) for section in SECTIONS}
-    assert counts == {"4.1": 4, "4.2": 2, "4.3": 4, "4.7": 2, "4.9": 13}
+    assert counts == {
+        "4.1": 4,
+        "4.2": 2,
+        "4.3": 4,
+        "4.4": 3,
+        "4.5": 6,
+        "4.7": 2,
+        "4.9": 13,
+    }
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda one: f"{one.section}-{one.name}")
@@ -217,6 +227,67 @@ def test_each_refusal_of_the_probe_has_its_verdict(name: str, verdict: probe.Ver
     event = as_answer(example)
     assert isinstance(event, Refusal)
     assert probe.judge(event, again=False) == verdict
+
+
+# -- 4.4: rounds ---------------------------------------------------------------------------
+
+
+async def test_a_round_is_answered_as_given() -> None:
+    first, _ = named("InputRequiredResult", "4.4")
+    [retry] = named("CallToolRequest", "4.4")
+    one = session(MODERN, used=9)
+    sent: list[Any] = []
+
+    async def send(params: Any) -> Raw:
+        sent.append(written(one.request("tools/call", params)[1].frame))
+        result = first.value["result"] if len(sent) == 1 else {}
+        return one.era.read("tools/call", Raw(json.dumps(result).encode()))
+
+    def elicit(server: Any, params: Any) -> dict[str, Any]:
+        return {"action": "accept", "content": {"n": "Ada"} if params["mode"] == "form" else None}
+
+    asks = Asks(roots=["file:///w"], on_elicit=elicit)
+    await rounds.answered(send, {"name": "book", "arguments": {"day": "mon"}}, asks, None, 10)
+    assert [message["id"] for message in sent] == [10, 11]
+    assert sent[1] == retry.value
+
+
+async def test_a_round_that_only_has_a_state_gives_it_back_and_nothing_else() -> None:
+    _, second = named("InputRequiredResult", "4.4")
+    one = session(MODERN)
+    sent: list[Any] = []
+
+    async def send(params: Any) -> Raw:
+        sent.append(written(one.request("tools/call", params)[1].frame)["params"])
+        result = second.value["result"] if len(sent) == 1 else {}
+        return one.era.read("tools/call", Raw(json.dumps(result).encode()))
+
+    await rounds.answered(send, {"name": "book"}, Asks(), None, 10)
+    del sent[1]["_meta"]
+    assert sent[1] == {"name": "book", "requestState": second.value["result"]["requestState"]}
+
+
+# -- 4.5: subscriptions --------------------------------------------------------------------
+
+
+def test_a_stream_is_asked_for_and_given_up_as_given() -> None:
+    [listen] = named("SubscriptionsListenRequest", "4.5")
+    [ended] = named("CancelledNotification", "4.5")
+    one = session(MODERN, used=19)
+    changes = {"listChanged": True}
+    plan = one.era.subscribing(
+        Wanted(),
+        Wanted(frozenset({"file:///w/a"}), frozenset({"tools", "prompts"})),
+        {"tools": changes, "prompts": changes, "resources": {"subscribe": True}},
+    )
+    assert isinstance(plan, Listen)
+    id, item = one.request("subscriptions/listen", plan.params)
+    found = written(item.frame)
+    assert id == listen.value["id"]
+    assert found["params"]["notifications"] == listen.value["params"]["notifications"]
+    given_up = written(one.cancel(id, "no longer wanted").frame)
+    del given_up["params"]["reason"]
+    assert given_up == ended.value
 
 
 # -- 4.7: pages ----------------------------------------------------------------------------
