@@ -169,7 +169,7 @@ class Connection:
         call = self.begin(method, params, timeout, on_progress, waiter=waiter)
         try:
             outcome = await waiter
-        except BaseException:
+        except BaseException:  # a cancellation, whichever loop's: the server must hear of it
             self.abandon(call, "the caller was cancelled")
             raise
         return self.read(call, outcome)

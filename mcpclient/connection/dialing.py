@@ -155,7 +155,7 @@ class _Attempt:
                 await Opening(connection, era, dialer._timeouts.probe, probed=probed).run()
             if scope.cancelled_caught:
                 raise self._too_slow("the server did not open", connection)
-        except BaseException:
+        except BaseException:  # a cancellation too: no process without an owner
             try:
                 await connection.close()
             finally:

@@ -62,7 +62,7 @@ class Creation:
         timer = None if limit is None else connection.loop.later(limit, self._wake)
         try:
             await self._waiter
-        except BaseException:
+        except BaseException:  # a cancellation: the task, once made, must not run for nobody
             self._leave()
             raise
         finally:

@@ -78,7 +78,7 @@ class Subscription:
                 )
             if isinstance(state, McpClientError):
                 raise state.again()
-        except BaseException:
+        except BaseException:  # a cancellation too: who never entered follows nothing
             self._over = True
             home.unfollow(self)
             raise

@@ -211,7 +211,7 @@ class Operations:
         begun, limit = span()
         try:
             return await course.result(limit, "it was given up", begun)
-        except BaseException as problem:
+        except BaseException as problem:  # a cancellation too: nobody waits for it any more
             # One that the server does not know needs no end.
             if type(problem) is not CallLost and not course.ended:
                 course.vigil.end()

@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from mcpclient.features.schemacheck import Schema
     from mcpclient.ground.options import Limits, Timeouts
 
-MODES = ("off", "warn", "strict")
 _NEEDED = ("jsonschema", "regex")
 # How long the loop may be held up, and from which size on it is not even tried.
 _MOMENT = 0.005

@@ -14,8 +14,6 @@ from typing import Any
 Trace = Callable[[str, str], Mapping[str, str] | None]
 """Called with the server's name and the method of each request."""
 
-KEYS = ("traceparent", "tracestate", "baggage")
-
 _PARENT = re.compile(
     r"(?P<version>[0-9a-f]{2})-(?P<trace>[0-9a-f]{32})-(?P<span>[0-9a-f]{16})-[0-9a-f]{2}"
     r"(?P<more>-.*)?"

@@ -72,7 +72,7 @@ async def spawn(
             lambda: ticket.spawn(command, kill_tree=kill_tree, watchdog=watchdog),
             limiter=limiter,
         )
-    except BaseException:
+    except BaseException:  # a cancellation above all: the thread may still be starting it
         ticket.void()
         raise
     kept = BoundedFile(stderr_file, limits.log) if stderr_file is not None else None
