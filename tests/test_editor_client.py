@@ -113,11 +113,15 @@ async def test_every_wait_has_a_bound_that_can_be_set(manager: Manager) -> None:
     [incident] = caught.value.incidents
     assert incident.phase == "opening"
     assert "the server did not open within 150 ms (Timeouts.open" in incident.problem
-    slow = await manager.add("slow", spec("fake", "slow", timeouts=impatient))
-    await slow.start(timeout=10)
+    # This one answers `sin` only once it was cancelled, so the time-out is no race.
+    brief = Timeouts(call=0.1)
+    late = await manager.add("late", spec("late_error", timeouts=brief))
+    await late.start(timeout=10)
     with pytest.raises(CallTimedOut) as timed_out:
-        await slow.invoke_tool("echo", ECHO)
+        await late.invoke_tool("sin")
     assert timed_out.value.maybe_done is True
+    slow = await manager.add("slow", spec("fake", "slow", timeouts=brief))
+    await slow.start(timeout=10)
     assert (await slow.invoke_tool("echo", ECHO, timeout=10)).text == "hi"
 
 
