@@ -17,6 +17,7 @@ from mcpclient.features.resources import Reader
 from mcpclient.ground.errors import ConfigError, UseAfterClose
 from mcpclient.ground.options import Limits
 from mcpclient.ground.version import VERSION
+from mcpclient.manager.pump import Pump
 from mcpclient.manager.server import INCIDENT, STATE, Server
 from mcpclient.manager.spec import ServerSpec, is_disabled, spec_of
 from mcpclient.manager.status import Status
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from mcpclient.features.asks import Roots
-    from mcpclient.loops.base import Loop, Stop
+    from mcpclient.loops.base import Loop
     from mcpclient.protocol.trace import Trace
     from mcpclient.supervision.incidents import Incident
     from mcpclient.transports.base import Transport
@@ -40,8 +41,6 @@ if TYPE_CHECKING:
 # Starting a process takes a core for milliseconds; more of them at once only get in each other's
 # way, and in that of the loop.
 _SPAWNERS = 4
-# How many notifications are delivered before others get their turn.
-_BATCH = 50
 
 
 class Reload(Struct, frozen=True):
@@ -118,7 +117,6 @@ class Manager:
         if dispatch not in ("auto", "manual"):
             raise ValueError(f'dispatch must be "auto" or "manual", not {dispatch!r}')
         self._specs = _specs_of(servers or {})
-        self._dispatch = dispatch
         self._asks = Asks(roots, on_sample, on_elicit)
         self._identity = Identity(
             client_name, client_version, self._asks.offers, checked(extensions)
@@ -131,7 +129,7 @@ class Manager:
         self._handlers = Handlers()
         self._servers: dict[str, Server] = {}
         self._leaving: set[Server] = set()
-        self._pumps: dict[Server, Stop] = {}
+        self._pump = Pump(auto=dispatch == "auto")
         self._loop: Loop | None = None
         self._limiter: CapacityLimiter | None = None
         self._watchdog: Watchdog | None = None
@@ -167,6 +165,7 @@ class Manager:
             return
         _check_packages(self._specs)
         self._loop = loops.current()
+        self._pump.start(self._loop)
         self._limiter = CapacityLimiter(_SPAWNERS)
         for name, spec in self._specs.items():
             self._take_in(name, spec)
@@ -177,8 +176,7 @@ class Manager:
         Takes at most as long as the slowest of them; cancelling does not shorten it.
         """
         self._closed = True
-        for pump in list(self._pumps.values()):
-            pump.cancel()
+        self._pump.stop()
         servers = [*self._servers.values(), *self._leaving]
         for server in servers:
             server.retire()
@@ -351,9 +349,9 @@ class Manager:
         Returns:
             What was delivered, and what is left.
         """
-        loop = self._running()
+        self._running()
         inboxes = [server.inbox for server in self._servers.values()]
-        return tick(inboxes, max_items, budget, lambda answer: _finish_later(loop, answer))
+        return tick(inboxes, max_items, budget, self._pump.finish)
 
     # -- inside ----------------------------------------------------------------------------
 
@@ -410,7 +408,7 @@ class Manager:
             loop=self._loop,
             reader=self._reader,
             handlers=self._handlers,
-            announce=self._announce,
+            announce=self._pump.announce,
             asks=self._asks,
         )
         if spec.start == "eager":
@@ -430,39 +428,6 @@ class Manager:
             await server.stop()
         finally:
             self._leaving.discard(server)
-
-    def _announce(self, server: Server) -> None:
-        if self._dispatch == "auto" and server not in self._pumps and not self._closed:
-            assert self._loop is not None
-            self._pumps[server] = self._loop.job(
-                lambda: self._pump(server), f"notifications of {server.name}"
-            )
-
-    async def _pump(self, server: Server) -> None:
-        """Deliver one server's notifications, each to all its handlers before the next."""
-        assert self._loop is not None
-        inbox = server.inbox
-        try:
-            delivered = 0
-            while inbox:
-                delivery = inbox.deliver()
-                while (answer := delivery.step()) is not None:
-                    try:
-                        await answer
-                    except Exception:  # the user's code; the other handlers must run
-                        delivery.fail()
-                delivered += 1
-                if delivered % _BATCH == 0:
-                    await self._loop.checkpoint()
-        finally:
-            self._pumps.pop(server, None)
-
-
-def _finish_later(loop: Loop, answer: Any) -> None:
-    async def finish() -> None:
-        await answer
-
-    loop.job(finish, "notification handler")
 
 
 def _specs_of(servers: Mapping[str, Any]) -> dict[str, ServerSpec]:

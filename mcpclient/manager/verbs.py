@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from mcpclient.manager.spec import ServerSpec
 
 I = TypeVar("I", bound=Item)  # noqa: E741 - an item
+R = TypeVar("R")
 
 
 class Verbs:
@@ -238,13 +239,9 @@ class Verbs:
             timeout: Seconds.
             on_progress: As for :meth:`invoke_tool`.
         """
-        if self._resend:
-            return await once_more(
-                self._caller,
-                timeout,
-                lambda left: self._reader.read(self._caller, uri, cache, left, on_progress),
-            )
-        return await self._reader.read(self._caller, uri, cache, timeout, on_progress)
+        return await self._asking(
+            timeout, lambda left: self._reader.read(self._caller, uri, cache, left, on_progress)
+        )
 
     def invalidate_resource(self, uri: str) -> None:
         """Forget what is cached of a resource. A read under way is answered, but not kept."""
@@ -278,13 +275,9 @@ class Verbs:
             timeout: Seconds.
         """
         known = catalog.kept(self._reader, self.name, methods.PROMPTS_LIST)
-        if self._resend:
-            return await once_more(
-                self._caller,
-                timeout,
-                lambda left: prompts.get(self._caller, name, arguments, left, known),
-            )
-        return await prompts.get(self._caller, name, arguments, timeout, known)
+        return await self._asking(
+            timeout, lambda left: prompts.get(self._caller, name, arguments, left, known)
+        )
 
     async def complete(
         self,
@@ -306,13 +299,10 @@ class Verbs:
                 server's version of the protocol does not have it.
             timeout: Seconds.
         """
-        if self._resend:
-            return await once_more(
-                self._caller,
-                timeout,
-                lambda left: completion.complete(self._caller, ref, argument, value, context, left),
-            )
-        return await completion.complete(self._caller, ref, argument, value, context, timeout)
+        return await self._asking(
+            timeout,
+            lambda left: completion.complete(self._caller, ref, argument, value, context, left),
+        )
 
     async def set_log_level(self, level: str | None, *, timeout: Timeout = UNSET) -> None:
         """Have the server log from a level on, in this life and the later ones.
@@ -366,15 +356,16 @@ class Verbs:
     async def _list(self, method: str, kind: type[I], cache: str, timeout: Timeout) -> list[I]:
         check_use(cache)
         shelf = self._reader
-        if self._resend:
-            return await once_more(
-                self._caller,
-                timeout,
-                lambda left: catalog.listed(
-                    self._caller, method, kind, left, self._pages, shelf, cache
-                ),
-            )
-        return await catalog.listed(self._caller, method, kind, timeout, self._pages, shelf, cache)
+        return await self._asking(
+            timeout,
+            lambda left: catalog.listed(
+                self._caller, method, kind, left, self._pages, shelf, cache
+            ),
+        )
+
+    def _asking(self, timeout: Timeout, attempt: Callable[[Timeout], Awaitable[R]]) -> Awaitable[R]:
+        """Ask for what harms nobody: once more if the server died of it and the user opted in."""
+        return once_more(self._caller, timeout, attempt) if self._resend else attempt(timeout)
 
     async def request(
         self,
