@@ -10,16 +10,20 @@ import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import anyio
 import pytest
 
 from mcpclient import Manager, RestartPolicy, ServerSpec, Timeouts
 
+if TYPE_CHECKING:
+    from tests.frames import Frames
+
 ROOT = Path(__file__).resolve().parent.parent
 SERVERS = ROOT / "fixtures" / "servers"
 SHARED = ROOT.parent / "shared"
+PASSED = pytest.StashKey[bool]()
 
 # Short pauses and no chance in them, so that a test of restarts is quick and repeatable.
 QUICK = RestartPolicy(first=0.01, cap=0.05, jitter=0.0)
@@ -71,6 +75,32 @@ def alive(pid: int) -> bool:
     except OSError:
         return False
     return stat.rpartition(")")[2].split()[0] != "Z"
+
+
+# -- every frame is lawful -----------------------------------------------------------------
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
+    """Note that a test did all that it wanted to, for what is asked after it."""
+    yield
+    item.stash[PASSED] = True
+
+
+@pytest.fixture(autouse=True)
+def frames(request: pytest.FixtureRequest) -> Iterator[Frames]:
+    """Fail a test whose connections send what the schema of their version forbids.
+
+    One that does so on purpose is marked ``odd_frames`` with the reason; it fails if it does not.
+    """
+    from tests.frames import watch  # it needs this module
+
+    frames = watch()
+    yield frames
+    mark = request.node.get_closest_marker("odd_frames")
+    excuse = None if mark is None else str(*mark.args)
+    if problem := frames.judge(excuse, passed=request.node.stash.get(PASSED, False)):
+        pytest.fail(problem, pytrace=False)
 
 
 # -- nothing is left -----------------------------------------------------------------------

@@ -30,13 +30,25 @@ LAYERS = {
     "supervision": 4,
     "features": 5,
     "manager": 6,
-    # The faces; each is one module or package of its own.
+    # The faces, each one package of its own, and below them the engine they share.
+    "engine": 7,
     "blocking": 7,
     "handles": 7,
     "cli": 7,
     "repl": 7,
+    "__main__": 8,  # the command line by another name
+    "testing": 8,  # for users' tests; it alone may use the kit
 }
-ALLOWED = {("transports", "loops")}
+ALLOWED = {
+    ("transports", "loops"),
+    # The kit waits as the client does; its shells read and write as the transports do.
+    ("serverkit", "loops"),
+    ("serverkit", "transports"),
+    ("cli", "repl"),  # `mcpclient repl`
+    ("repl", "blocking"),  # whose managers it explores
+    ("repl", "handles"),
+    *((face, "engine") for face in ("blocking", "handles", "cli", "repl")),
+}
 FORBIDDEN = {
     ("features", "supervision"): "features and supervision know nothing of each other",
     ("supervision", "features"): "features and supervision know nothing of each other",
@@ -214,7 +226,26 @@ def test_what_is_pure_reaches_no_event_loop_and_no_network() -> None:
 def test_every_folder_and_every_module_belongs_to_a_layer() -> None:
     found = {layer(module) for module in modules()} - {None}
     assert found <= set(LAYERS)
-    assert found >= set(LAYERS) - {"serverkit", "blocking", "handles", "cli", "repl"}
+    assert found >= set(LAYERS) - {"blocking", "handles", "cli", "repl"}
+
+
+def test_the_server_kit_stands_on_the_protocol_and_only_its_shells_on_transports() -> None:
+    below = {"ground", "protocol", "loops", "serverkit"}
+    mine = [one for one in all_imports() if layer(one.module) == "serverkit"]
+    beside = {
+        one.module
+        for one in mine
+        if one.target.startswith("mcpclient") and layer(one.target) not in below
+    }
+    assert beside <= {"mcpclient.serverkit.stdio"}
+    assert {one.target for one in mine if one.module in beside} >= {
+        "mcpclient.transports.outbox.Outbox"
+    }
+
+
+def test_nothing_of_the_client_but_its_testing_knows_the_server_kit() -> None:
+    users = {one.module for one in all_imports() if layer(one.target) == "serverkit"}
+    assert {layer(user) for user in users} <= {"serverkit", "testing"}
 
 
 def test_every_pure_module_exists() -> None:

@@ -17,6 +17,7 @@ from mcpclient.connection.inflight import Call, Inflight
 from mcpclient.connection.noise import Noise
 from mcpclient.connection.progress import Teller, Tellers, heard
 from mcpclient.ground.errors import (
+    AccessRefused,
     CallCancelled,
     CallLost,
     CallTimedOut,
@@ -25,6 +26,7 @@ from mcpclient.ground.errors import (
     RemoteProtocolError,
     ReplyError,
     ServerDied,
+    ServerUnavailable,
     UseAfterClose,
     odd_words,
     timed_out,
@@ -193,7 +195,7 @@ class Connection:
         waiting = self.transport.waiting
         if waiting and self._limits.outbox is not None and waiting > self._limits.outbox:
             raise CallLost(
-                f"{size(waiting)} wait for the server to read its stdin (Limits.outbox)",
+                f"{size(waiting)} wait for the server to read its input (Limits.outbox)",
                 method=method,
                 server=self.server,
                 maybe_done=False,
@@ -361,6 +363,38 @@ class Connection:
         else:
             self.frame(line)
 
+    def reply(self, item: Outgoing, body: bytes) -> bool:
+        """See :class:`~mcpclient.transports.base.Sink`."""
+        try:
+            for event in self.session.receive(body):
+                match event:
+                    case Answer():
+                        self.inflight.settle(event.id, "answer", event)
+                    case events.Noise():
+                        pass
+                    case _:
+                        self._other(event, body)
+            if not item.settled and item.id is not None:
+                if (refusal := self.session.nameless(body, item.id)) is not None:
+                    self.inflight.settle(item.id, "refuse", refusal)
+            if item.settled and _log.isEnabledFor(logging.DEBUG):
+                _log.debug("%s < %s answer %s", self.label, item.id, size(len(body)))
+        except Exception:  # the reader's outer edge, as in frame()
+            self._faulted()
+        return item.settled
+
+    def failed(self, item: Outgoing, problem: McpClientError) -> None:
+        """See :class:`~mcpclient.transports.base.Sink`."""
+        call = None if item.settled or item.id is None else self.inflight.get(item.id)
+        if call is None or call.item is not item:
+            return
+        if isinstance(problem, CallLost | AccessRefused):
+            problem.method = call.method
+        if isinstance(problem, CallLost | ServerUnavailable):
+            problem.server = self.server
+        _log.info("%s ! %d %s", self.label, call.id, problem)
+        self.inflight.fail(call, problem)
+
     def oversize(self, spill: Oversize) -> None:
         """See :class:`~mcpclient.transports.base.Sink`."""
         self.counts.oversize += 1
@@ -381,10 +415,10 @@ class Connection:
 
     def stalled(self, waited: float) -> None:
         """See :class:`~mcpclient.transports.base.Sink`."""
-        _log.warning("%s ! has not read its stdin for %s", self.label, seconds(waited))
+        _log.warning("%s ! has not read its input for %s", self.label, seconds(waited))
         for call in self.inflight:
             if not call.item.written and self.transport.withdraw(call.item):
-                problem = f"the server has not read its stdin for {seconds(waited)}"
+                problem = f"the server has not read its input for {seconds(waited)}"
                 lost = CallLost(problem, method=call.method, server=self.server, maybe_done=False)
                 self.inflight.abandon(call, lost)
 

@@ -158,6 +158,11 @@ class Inflight:
             _hand(call, outcome)
         return True
 
+    def fail(self, call: Call, outcome: Any) -> None:
+        """End one open call whose answer will not come, and hand its waiter the reason."""
+        self._end(call, call.state, "lose")
+        _hand(call, outcome)
+
     def lose(self, outcome: Callable[[Call], Any]) -> int:
         """End all calls, each with its own outcome; return how many there were."""
         lost = tuple(self._open.values())
@@ -192,6 +197,7 @@ class Inflight:
 
     def _end(self, call: Call, state: str, move: str) -> None:
         call.ending = ending = CALL.moves[state][move]
+        call.item.settled = True
         del self._open[call.id]
         self._tally[ending] += 1
 

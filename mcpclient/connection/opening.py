@@ -12,10 +12,20 @@ from typing import TYPE_CHECKING, Any, assert_never
 
 import anyio
 
-from mcpclient.ground.errors import OpeningFailed, ServerDied
+from mcpclient.ground.errors import (
+    CallCancelled,
+    CallLost,
+    HttpError,
+    OpeningFailed,
+    RemoteProtocolError,
+    ServerDied,
+    ServerUnavailable,
+)
+from mcpclient.ground.text import printable
 from mcpclient.protocol import versions
 from mcpclient.protocol.eras import Refused, handshake, probe
 from mcpclient.protocol.events import Answer, Broken, Refusal
+from mcpclient.protocol.httprules import is_evidence
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,6 +41,18 @@ class DiedOnProbe(Exception):
         problem: What it is if that was tried already.
     """
 
+    def __init__(self, problem: ServerUnavailable) -> None:
+        super().__init__(str(problem))
+        self.problem = problem
+
+
+class OldTransport(Exception):
+    """The endpoint takes no POST: it may be of the HTTP transport of 2024-11-05.
+
+    Attributes:
+        problem: What it is if that was tried already, or comes to nothing.
+    """
+
     def __init__(self, problem: OpeningFailed) -> None:
         super().__init__(str(problem))
         self.problem = problem
@@ -40,14 +62,15 @@ class Opening:
     """One opening of one connection."""
 
     def __init__(
-        self, connection: Connection, era: str, probe_time: float, *, probed: bool = False
+        self, connection: Connection, era: str, probe_time: float | None, *, probed: bool = False
     ) -> None:
         """Prepare to open a connection.
 
         Args:
             connection: A started connection with a fresh session.
             era: ``auto``, ``handshake``, ``stateless`` or a version.
-            probe_time: How long the probe may stay unanswered, in seconds.
+            probe_time: How long the probe may stay unanswered, in seconds, before that says
+                something; None if silence says nothing.
             probed: Whether a process before this one ended when it was probed, so that this one
                 is asked to initialize first.
         """
@@ -64,7 +87,9 @@ class Opening:
 
         Raises:
             OpeningFailed: The server refuses, speaks no common version, or ended.
+            AccessRefused: It wants other credentials.
             DiedOnProbe: It ended before it answered the probe.
+            OldTransport: It takes no POST.
         """
         era = self._era
         if self._unprobed or era == "handshake" or era in versions.HANDSHAKE:
@@ -83,7 +108,7 @@ class Opening:
             patience = self._probe_time if self._era in ("auto", "handshake") else None
             with anyio.move_on_after(patience):
                 await reply.event.wait()
-            verdict = probe.judge(_probe_outcome(reply.outcome), again=again)
+            verdict = probe.judge(self._probe_outcome(reply.outcome), again=again)
             if self._connection.over and isinstance(verdict, probe.Shake):
                 # It answered and ended before we could go on.
                 verdict = probe.Respawn()
@@ -108,6 +133,8 @@ class Opening:
                     if self._era != "auto":
                         raise self._died(reply.outcome)
                     raise DiedOnProbe(self._died(reply.outcome))
+                case probe.Undecided():
+                    raise self._died(reply.outcome)
                 case Refused(problem=problem):
                     raise self._failed(problem, final=True)
                 case _:
@@ -121,6 +148,8 @@ class Opening:
             if await self._late_probe(reply):
                 return
             outcome = reply.outcome
+            if isinstance(outcome, HttpError) and is_evidence(outcome.status):
+                raise OldTransport(self._failed(_told(outcome), final=True))
             if not isinstance(outcome, Answer | Refusal | Broken):
                 raise self._died(outcome)
             verdict = handshake.judge(outcome, offered, insist=insist)
@@ -160,7 +189,7 @@ class Opening:
         while not reply.event.is_set():
             await either.wait()
             if late.outcome is not None:
-                verdict = probe.judge(_probe_outcome(late.outcome), again=True)
+                verdict = probe.judge(self._probe_outcome(late.outcome), again=True)
                 if isinstance(verdict, probe.Speak):
                     if self._connection.over:
                         raise self._died(late.outcome)
@@ -173,28 +202,62 @@ class Opening:
                 await reply.event.wait()
         return False
 
-    def _died(self, outcome: Any) -> OpeningFailed:
+    def _probe_outcome(self, outcome: Any) -> probe.Outcome:
+        if outcome is None:
+            return probe.Silence()
+        if isinstance(outcome, Answer | Refusal | Broken):
+            return outcome
+        if isinstance(outcome, HttpError):
+            return probe.Status(outcome.status)
+        if isinstance(outcome, RemoteProtocolError):
+            return Broken(0, str(outcome))
+        if isinstance(outcome, ServerDied) and not self._unreached(outcome):
+            return probe.Death()
+        # It was not reached, or refused us, or the exchange broke: of the era nothing is known.
+        raise self._died(outcome)
+
+    def _unreached(self, outcome: Any) -> bool:
+        """Return whether the server, which others run, was never asked."""
+        remote = bool(self._connection.exit.words)
+        return remote and isinstance(outcome, ServerDied) and not outcome.maybe_done
+
+    def _died(self, outcome: Any) -> ServerUnavailable:
         connection = self._connection
+        if isinstance(outcome, ServerUnavailable):
+            return outcome
+        if isinstance(outcome, HttpError):
+            # Where it was sent to, or how large it was, will be the same the next time.
+            lasting = outcome.status < 400 or outcome.status in (413, 431)
+            return self._failed(_told(outcome), final=lasting, retry_after=outcome.retry_after)
+        if isinstance(outcome, RemoteProtocolError):
+            return self._failed(str(outcome), final=True)
         if isinstance(outcome, ServerDied | Answer | Refusal | Broken):
             how = str(connection.exit)
             if connection.reason:
                 how += f": {connection.reason}"
+            if not self._unreached(outcome):
+                how = f"the server ended while it was opened ({how})"
             return OpeningFailed(
-                f"the server ended while it was opened ({how}){connection.aside()}",
+                f"{how}{connection.aside()}",
                 server=connection.server,
                 exit=connection.exit,
                 stderr_tail=connection.transport.stderr_tail(),
                 noise=connection.noise.text(),
             )
+        if isinstance(outcome, CallLost) and not isinstance(outcome, CallCancelled):
+            return self._failed(outcome.problem)
         return self._failed(f"the server was closed while it was opened ({outcome})")
 
-    def _failed(self, problem: str, *, final: bool = False) -> OpeningFailed:
+    def _failed(
+        self, problem: str, *, final: bool = False, retry_after: float | None = None
+    ) -> OpeningFailed:
         return OpeningFailed(
             f"{problem}{self._connection.aside()}",
             server=self._connection.server,
             stderr_tail=self._connection.transport.stderr_tail(),
             noise=self._connection.noise.text(),
             final=final,
+            retry_after=retry_after,
         )
 
 
@@ -214,7 +277,6 @@ class _Reply:
             self.also()
 
 
-def _probe_outcome(outcome: Any) -> probe.Outcome:
-    if outcome is None:
-        return probe.Silence()
-    return outcome if isinstance(outcome, Answer | Refusal | Broken) else probe.Death()
+def _told(error: HttpError) -> str:
+    said = " ".join(error.body.split())
+    return f"HTTP {error.status}: {error.problem}{f' ({printable(said, 200)})' if said else ''}"

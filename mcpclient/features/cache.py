@@ -63,7 +63,7 @@ class ReadCache:
         self,
         entries: int,
         size: int,
-        clock: Callable[[], float] = time.monotonic,
+        clock: Callable[[], float] | None = None,
         grace: float = 0.0,
     ) -> None:
         """Make an empty cache.
@@ -71,12 +71,13 @@ class ReadCache:
         Args:
             entries: How many reads it holds at most.
             size: How many bytes of JSON it holds at most; a larger result is not kept.
-            clock: Tells the time in seconds.
+            clock: Tells the time in seconds; None: ``time.monotonic``.
             grace: For how many seconds a stale result is still remembered, for :meth:`stale`.
         """
         self._most = entries
         self._size = size
-        self._clock = clock
+        # Looked up at each call: a test may turn it.
+        self._clock = clock or (lambda: time.monotonic())
         self._grace = grace
         self._epochs: dict[str, int] = {}
         self._kept: LRUCache[Key, _Entry] | None = None

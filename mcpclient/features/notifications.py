@@ -11,7 +11,7 @@ import itertools
 import logging
 import time
 from collections import deque
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from msgspec import Raw, Struct
 
@@ -24,6 +24,12 @@ if TYPE_CHECKING:
     Handler = Callable[[Any, Any], Any]
 
 _log = logging.getLogger("mcpclient")
+_arrivals = itertools.count()
+
+
+def arrival() -> int:
+    """Return the number of what arrives just now: one order for all that is to be delivered."""
+    return next(_arrivals)
 
 
 class Token(Struct, frozen=True, gc=False):
@@ -100,8 +106,6 @@ class Inbox:
         limit: How many it holds.
     """
 
-    _numbers = itertools.count()
-
     def __init__(self, server: Any, handlers: Handlers, limit: int) -> None:
         self.server = server
         self.dropped = 0
@@ -127,7 +131,7 @@ class Inbox:
         if len(self._entries) >= self.limit:
             self._entries.popleft()
             self.dropped += 1
-        self._entries.append(_Entry(next(self._numbers), method, params))
+        self._entries.append(_Entry(arrival(), method, params))
         return True
 
     def drop(self, method: str) -> None:
@@ -191,7 +195,7 @@ def tick(
     inboxes: list[Inbox],
     max_items: int | None,
     budget: float | None,
-    spawn: Callable[[Any], None],
+    spawn: Callable[[Any], object],
 ) -> TickReport:
     """Deliver what waits, oldest first over all inboxes, within a budget.
 
@@ -201,20 +205,52 @@ def tick(
         budget: After so many seconds no further one is begun, or None.
         spawn: Takes what asynchronous handlers return, to run it.
     """
-    end = None if budget is None else time.monotonic() + budget
-    delivered = failed = 0
-    while max_items is None or delivered < max_items:
+
+    def take() -> Delivery | None:
         waiting = [inbox for inbox in inboxes if inbox]
-        if not waiting or (end is not None and delivered and time.monotonic() >= end):
-            break
-        delivery = min(waiting, key=lambda inbox: inbox.first).deliver()
-        delivered += 1
-        while (answer := delivery.step()) is not None:
-            spawn(answer)
-        failed += delivery.failed
+        return min(waiting, key=lambda inbox: inbox.first).deliver() if waiting else None
+
+    delivered, failed = deliver(take, max_items, budget, spawn)
     return TickReport(
         delivered=delivered,
         left=sum(len(inbox) for inbox in inboxes),
         dropped=sum(inbox.dropped for inbox in inboxes),
         failed=failed,
     )
+
+
+class Deliverable(Protocol):
+    """Anything that a tick can deliver, in steps."""
+
+    failed: int
+
+    def step(self) -> Any:
+        """See :class:`Delivery`."""
+
+
+def deliver(
+    take: Callable[[], Deliverable | None],
+    max_items: int | None,
+    budget: float | None,
+    spawn: Callable[[Any], object],
+) -> tuple[int, int]:
+    """Deliver one after the other within a budget; return how many, and how many handlers raised.
+
+    Args:
+        take: Takes the next one out, or returns None.
+        max_items: As for :func:`tick`.
+        budget: As for :func:`tick`.
+        spawn: As for :func:`tick`.
+    """
+    end = None if budget is None else time.monotonic() + budget
+    delivered = failed = 0
+    while max_items is None or delivered < max_items:
+        if end is not None and delivered and time.monotonic() >= end:
+            break
+        if (delivery := take()) is None:
+            break
+        delivered += 1
+        while (answer := delivery.step()) is not None:
+            spawn(answer)
+        failed += delivery.failed
+    return delivered, failed

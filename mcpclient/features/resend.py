@@ -29,6 +29,8 @@ async def once_more(
     timeout: Timeout,
     attempt: Callable[[Timeout], Awaitable[T]],
     tool: str | None = None,
+    *,
+    unsent: bool = False,
 ) -> T:
     """Return what an attempt gives; if the server died of or during it, try once more.
 
@@ -37,6 +39,8 @@ async def once_more(
         timeout: For both attempts together.
         attempt: Makes the call, within the time it is given.
         tool: The tool it calls, or None if it only reads.
+        unsent: Whether only what the server did not carry out is tried once more. That needs
+            nobody's leave.
 
     Raises:
         ServerDied: The second time as well, or the tool may not be called twice.
@@ -47,7 +51,7 @@ async def once_more(
     except ServerDied as lost:
         limit = caller.limit(timeout)
         left = None if limit is None else begun + limit - time.monotonic()
-        if left is not None and left <= 0:
+        if (left is not None and left <= 0) or (unsent and lost.maybe_done):
             raise
         if tool is not None and lost.maybe_done and not await _harmless(caller, tool, left, lost):
             raise

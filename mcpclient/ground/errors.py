@@ -11,9 +11,11 @@ McpClientError
     CallTimedOut
     CallCancelled
     ServerDied
+    HttpError                 an HTTP status came instead
   ServerUnavailable           there is no server to ask
     SpawnFailed
     OpeningFailed
+    AccessRefused             it wants other credentials
     RestartsExhausted
   InputRefused                the server asked for something this client does not give
   UseAfterClose               the manager or connection is closed
@@ -32,10 +34,12 @@ if TYPE_CHECKING:
     from mcpclient.ground.exits import Exit
 
 __all__ = [
+    "AccessRefused",
     "CallCancelled",
     "CallLost",
     "CallTimedOut",
     "ConfigError",
+    "HttpError",
     "InputRefused",
     "LocalProtocolError",
     "McpClientError",
@@ -212,7 +216,7 @@ class CallCancelled(CallLost):
 
 
 class ServerDied(CallLost):
-    """The server's process ended while the call was in flight.
+    """The server's process, or the connection to it, ended while the call was in flight.
 
     Attributes:
         exit: How it ended.
@@ -232,7 +236,8 @@ class ServerDied(CallLost):
     ) -> None:
         how = f"{exit}: {reason}" if reason else str(exit)
         super().__init__(
-            f"the server died ({how}){last_words(stderr_tail)}",
+            # Where there is no process of ours, its death is no fact.
+            how if exit.words else f"the server died ({how}){last_words(stderr_tail)}",
             method=method,
             server=server,
             maybe_done=maybe_done,
@@ -242,12 +247,53 @@ class ServerDied(CallLost):
         self.reason = reason
 
 
+class HttpError(CallLost):
+    """A server behind a URL answered a call with an HTTP status and no message of the protocol.
+
+    Attributes:
+        status: The status, such as 500.
+        body: The beginning of what came with it, as text.
+        retry_after: In how many seconds the server wants to be asked again, or None.
+    """
+
+    def __init__(
+        self,
+        status: int,
+        problem: str,
+        *,
+        body: str = "",
+        retry_after: float | None = None,
+        method: str = "",
+        server: str = "",
+        maybe_done: bool = True,
+    ) -> None:
+        super().__init__(problem, method=method, server=server, maybe_done=maybe_done)
+        self.status = status
+        self.body = body
+        self.retry_after = retry_after
+
+    def _text(self) -> str:
+        hint = (
+            "the server may have carried it out"
+            if self.maybe_done
+            else "the server did not carry it out"
+        )
+        said = f": {printable(' '.join(self.body.split()), 300)}" if self.body.strip() else ""
+        what = f"{self.method or 'call'}{_at(self.server)}"
+        return f"{what}: HTTP {self.status}, {printable(self.problem)}{said}; {hint}"
+
+
 class ServerUnavailable(McpClientError):
     """There is no running server to ask.
 
     Attributes:
         server: The server's name.
+        final: Whether trying again would end the same way.
+        retry_after: In how many seconds the server wants to be asked again, or None.
     """
+
+    final = False
+    retry_after: float | None = None
 
     def __init__(self, problem: str, *, server: str = "") -> None:
         super().__init__(problem)
@@ -282,7 +328,7 @@ class SpawnFailed(ServerUnavailable):
 
 
 class OpeningFailed(ServerUnavailable):
-    """The process runs, but no conversation came about.
+    """The server runs or may run, but no conversation came about.
 
     Attributes:
         exit: How the process ended, if it did.
@@ -300,8 +346,10 @@ class OpeningFailed(ServerUnavailable):
         stderr_tail: str = "",
         noise: str = "",
         final: bool = False,
+        retry_after: float | None = None,
     ) -> None:
         super().__init__(problem, server=server)
+        self.retry_after = retry_after
         self.exit = exit
         self.stderr_tail = stderr_tail
         self.noise = noise
@@ -309,6 +357,45 @@ class OpeningFailed(ServerUnavailable):
 
     def _text(self) -> str:
         return super()._text() + last_words(self.stderr_tail)
+
+
+class AccessRefused(ServerUnavailable):
+    """A server behind a URL answered 401 or 403: it wants credentials, or others.
+
+    Attributes:
+        status: 401 or 403.
+        challenges: What ``WWW-Authenticate`` says, each with ``scheme`` and ``params``.
+        body: The beginning of what came with it, as text.
+        method: The method that was refused; the server did not carry it out.
+    """
+
+    final = True
+
+    def __init__(
+        self,
+        status: int,
+        challenges: Sequence[Any] = (),
+        *,
+        body: str = "",
+        method: str = "",
+        server: str = "",
+    ) -> None:
+        super().__init__(f"HTTP {status}", server=server)
+        self.status = status
+        self.challenges = tuple(challenges)
+        self.body = body
+        self.method = method
+
+    def _text(self) -> str:
+        said = "; ".join(str(one) for one in self.challenges) or " ".join(self.body.split())
+        asked = f" to {self.method}" if self.method else ""
+        step = (
+            'give it credentials by "headers", such as {"Authorization": "Bearer ..."}, or by auth='
+            if self.status == 401
+            else "these credentials do not allow it"
+        )
+        quoted = f" ({printable(said, 300)})" if said else ""
+        return f"{super()._text()}{asked}{quoted}: {step}"
 
 
 class RestartsExhausted(ServerUnavailable):
@@ -406,7 +493,7 @@ def timed_out(waited: float, doing: str, stderr_tail: str = "", noise: str = "")
 
 def odd_words(noise: str) -> str:
     """Return the sample of what was no message on stdout, as a suffix of an error's text."""
-    return f" (not a message on its stdout: '{printable(noise, 300)}')" if noise else ""
+    return f" (not a message of the protocol: '{printable(noise, 300)}')" if noise else ""
 
 
 def last_words(stderr_tail: str) -> str:

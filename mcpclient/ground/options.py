@@ -15,8 +15,8 @@ class Timeouts(Struct, frozen=True, kw_only=True, gc=False):
         ask: How long a handler may take to answer what a server asks: a person may be asked.
         call_max: The hard end of a call whose progress notices keep extending its time-out, and
             of waiting for the result of an operation.
-        write: How long a message may wait for a server that does not read its stdin.
-        eof: From closing the server's stdin to SIGTERM.
+        write: How long a message may wait for a server that does not read its input.
+        eof: From closing the server's input to SIGTERM, or to closing a socket altogether.
         term: From SIGTERM to SIGKILL.
         check: Reading one output schema, and checking one result against it.
         settle: The least time between two notices that the same list changed; those that come
@@ -52,6 +52,8 @@ class Limits(Struct, frozen=True, kw_only=True, gc=False):
         outbox: How many bytes may wait for a server that does not read.
         retired: How many ids of abandoned calls are remembered, to drop their late answers.
         noise: How much of what is no message on stdout is kept as a sample.
+        connections: How many calls to a server behind an HTTP URL are on the wire at the same
+            time; others wait. A few at first, more only while those are slow.
         asks: How many requests of a server are answered at the same time; more are refused.
         rounds: How often one call may ask for another round.
         pages: How many pages one list may have.
@@ -70,6 +72,7 @@ class Limits(Struct, frozen=True, kw_only=True, gc=False):
     outbox: int | None = 64 * 1024 * 1024
     retired: int = 1000
     noise: int = 2048
+    connections: int = 64
     asks: int = 16
     rounds: int = 10
     pages: int = 1000

@@ -6,8 +6,6 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Any
 
-import anyio
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
@@ -28,6 +26,13 @@ class AsyncioLoop:
         # Bound once: these two stand on the path of every call.
         self.waiter: Callable[[], Waiter] = loop.create_future
         self.soon: Callable[[Callable[[], None]], object] = loop.call_soon
+
+    def from_thread(self, call: Callable[[], None]) -> None:
+        """See :class:`~mcpclient.loops.base.Loop`."""
+        try:
+            self._loop.call_soon_threadsafe(call)
+        except RuntimeError:
+            pass  # it is closed, and whoever waited there is gone
 
     def later(self, delay: float, call: Callable[[], None]) -> Stop:
         """See :class:`~mcpclient.loops.base.Loop`."""
@@ -56,6 +61,8 @@ class AsyncioLoop:
 
     async def outlast(self, waiter: Any) -> None:
         """See :class:`~mcpclient.loops.base.Loop`."""
+        import anyio  # only who must not be cancelled needs it; a server must be up at once
+
         cancelled = False
         # The scope keeps anyio from cancelling again and again; a native cancel comes once.
         with anyio.CancelScope(shield=True):

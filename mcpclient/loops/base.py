@@ -1,4 +1,4 @@
-"""What the engine asks of an event loop. Nothing here is called from another thread."""
+"""What the engine asks of an event loop, on its own thread but for one thing, which says so."""
 
 from __future__ import annotations
 
@@ -36,6 +36,9 @@ class Loop(Protocol):
 
     def soon(self, call: Callable[[], None], /) -> object:
         """Call a function after what is ready now."""
+
+    def from_thread(self, call: Callable[[], None]) -> None:
+        """Call a function soon, asked from any thread; not at all if the loop has ended."""
 
     def later(self, delay: float, call: Callable[[], None]) -> Stop:
         """Call a function once, in ``delay`` seconds."""

@@ -33,6 +33,13 @@ class TrioLoop:
         """See :class:`~mcpclient.loops.base.Loop`."""
         self._token.run_sync_soon(_guarded, call)
 
+    def from_thread(self, call: Callable[[], None]) -> None:
+        """See :class:`~mcpclient.loops.base.Loop`."""
+        try:
+            self._token.run_sync_soon(_guarded, call)
+        except trio.RunFinishedError:
+            pass  # whoever waited there is gone
+
     def later(self, delay: float, call: Callable[[], None]) -> Stop:
         """See :class:`~mcpclient.loops.base.Loop`."""
         scope = trio.CancelScope()
@@ -129,19 +136,15 @@ class _Watch:
     async def _run(self) -> None:
         with self._scope:
             while self._fd >= 0:
-                try:
-                    await self._wait(self._fd)
-                except trio.ClosedResourceError:
-                    return
+                await self._wait(self._fd)
                 if self._fd >= 0:
                     _guarded(self._call)
 
     def cancel(self) -> None:
-        fd, self._fd = self._fd, -1
-        if fd >= 0:
-            # At once, not when the task next runs: the caller may close the descriptor.
-            lowlevel.notify_closing(fd)
-            self._scope.cancel()
+        # The wait ends at once, not when the task next runs: the caller may close the descriptor.
+        # Not by notify_closing, which would end the other watch of a socket too.
+        self._fd = -1
+        self._scope.cancel()
 
 
 def _guarded(call: Callable[[], None]) -> None:

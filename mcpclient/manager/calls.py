@@ -31,7 +31,7 @@ class Calls:
 
     def __init__(
         self,
-        server: object,
+        server: Any,
         supervisor: Supervisor,
         asks: Asks,
         operations: Operations,
@@ -58,17 +58,11 @@ class Calls:
         on_progress: Progress | None = None,
     ) -> Coroutine[Any, Any, Raw]:
         """See :class:`~mcpclient.connection.caller.Caller`."""
-        # No coroutine of its own where there is nothing to wait for.
         if method in self._operations.capable:
             return self._becoming(method, params or {}, timeout, on_progress)
         if self._asks is not None and method in methods.MAY_ASK_BACK:
             return self._answering(method, params or {}, timeout, on_progress)
-        connection = self._supervisor.connection
-        if connection is None or connection.over:
-            return self._late(method, params, timeout, on_progress)
-        return connection.request(
-            method, params, self._timeout if timeout is UNSET else timeout, on_progress
-        )
+        return self._once(method, params, timeout, on_progress)
 
     def _once(
         self,
@@ -77,10 +71,13 @@ class Calls:
         timeout: Timeout,
         on_progress: Progress | None,
     ) -> Coroutine[Any, Any, Raw]:
+        # No coroutine of its own where there is nothing to wait for.
         connection = self._supervisor.connection
         if connection is None or connection.over:
             return self._late(method, params, timeout, on_progress)
-        return connection.request(method, params, self.limit(timeout), on_progress)
+        return connection.request(
+            method, params, self._timeout if timeout is UNSET else timeout, on_progress
+        )
 
     async def line(
         self,

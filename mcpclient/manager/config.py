@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +37,11 @@ def load(
         ConfigError: The file cannot be read, or an entry cannot be meant; the text names the
             file, the key and the next step.
     """
+    return parse(read(path), path=os.fspath(path), env=env)
+
+
+def read(path: str | os.PathLike[str]) -> object:
+    """Return what a file says, comments and trailing commas left out. Errors as :func:`load`."""
     name = os.fspath(path)
     try:
         text = Path(path).read_text(encoding="utf-8-sig")
@@ -46,10 +51,9 @@ def load(
         raise ConfigError("the file is not UTF-8", path=name) from None
     try:
         # Comments become blanks, newlines stay: the places in error messages are right.
-        document = json.loads(_strip(text))
+        return json.loads(_strip(text))
     except (ValueError, RecursionError) as problem:
         raise ConfigError(f"the file is not JSON: {problem}", path=name) from None
-    return parse(document, path=name, env=env)
 
 
 def parse(
@@ -57,6 +61,22 @@ def parse(
 ) -> dict[str, ServerSpec]:
     """Return the servers that a document names. Arguments and errors as for :func:`load`."""
     variables = os.environ if env is None else env
+    table, entries = entries_of(document, path=path)
+    specs = {}
+    for name, entry in entries.items():
+        key = f"{table}.{name}"
+        if is_disabled(entry, key=key, path=path):
+            continue
+        specs[name] = spec_of(_expanded(entry, variables, key, path), key=key, path=path)
+    return specs
+
+
+def entries_of(document: object, *, path: str = "") -> tuple[str, Mapping[str, Any]]:
+    """Return the name of a document's table of servers, and its entries as they are written.
+
+    Raises:
+        ConfigError: It has none, or two.
+    """
     if not isinstance(document, Mapping):
         raise ConfigError('the file must hold an object with "mcpServers"', path=path)
     named = [table for table in _TABLES if table in document]
@@ -69,13 +89,22 @@ def parse(
     entries = document[table]
     if not isinstance(entries, Mapping):
         raise ConfigError("must be an object of servers by name", key=table, path=path)
-    specs = {}
-    for name, entry in entries.items():
-        key = f"{table}.{name}"
-        if is_disabled(entry, key=key, path=path):
-            continue
-        specs[name] = spec_of(_expanded(entry, variables, key, path), key=key, path=path)
-    return specs
+    return table, entries
+
+
+def variables_of(entry: object) -> dict[str, str | None]:
+    """Return the variables that an entry refers to, each with its default if it gives one."""
+    if isinstance(entry, str):
+        return {
+            found["name"]: rest[2:] if (rest := found["rest"] or "").startswith(":-") else None
+            for found in _VARIABLE.finditer(entry)
+        }
+    members: Iterable[object] = ()
+    if isinstance(entry, Mapping):
+        members = entry.values()
+    elif isinstance(entry, list):
+        members = entry
+    return {name: text for member in members for name, text in variables_of(member).items()}
 
 
 def _expanded(value: Any, env: Mapping[str, str], key: str, path: str) -> Any:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Self
 
-from anyio import CapacityLimiter, create_task_group
+from anyio import create_task_group
 from msgspec import Struct
 
 from mcpclient import loops
@@ -21,8 +22,10 @@ from mcpclient.manager.pump import Pump
 from mcpclient.manager.server import INCIDENT, STATE, Server
 from mcpclient.manager.spec import ServerSpec, is_disabled, spec_of
 from mcpclient.manager.status import Status
+from mcpclient.manager.ways import Ways
 from mcpclient.protocol.eras import Identity
 from mcpclient.protocol.extensions import checked
+from mcpclient.protocol.versions import is_stateless
 
 if TYPE_CHECKING:
     import os
@@ -31,16 +34,13 @@ if TYPE_CHECKING:
 
     from mcpclient.features.asks import Roots
     from mcpclient.loops.base import Loop
+    from mcpclient.protocol.mirror import Mirror
     from mcpclient.protocol.trace import Trace
     from mcpclient.supervision.incidents import Incident
     from mcpclient.transports.base import Transport
     from mcpclient.transports.watchdog import Watchdog
 
     Handler = Callable[[Server, Any], Any]
-
-# Starting a process takes a core for milliseconds; more of them at once only get in each other's
-# way, and in that of the loop.
-_SPAWNERS = 4
 
 
 class Reload(Struct, frozen=True):
@@ -131,8 +131,10 @@ class Manager:
         self._leaving: set[Server] = set()
         self._pump = Pump(auto=dispatch == "auto")
         self._loop: Loop | None = None
-        self._limiter: CapacityLimiter | None = None
-        self._watchdog: Watchdog | None = None
+        # Whether the servers have taken the place of their specs: a host's thread may look at any
+        # moment of the opening, and must find all of them.
+        self._taken_in = False
+        self._ways: Ways | None = None
         self._closed = False
 
     @classmethod
@@ -166,9 +168,10 @@ class Manager:
         _check_packages(self._specs)
         self._loop = loops.current()
         self._pump.start(self._loop)
-        self._limiter = CapacityLimiter(_SPAWNERS)
+        self._ways = Ways(self._loop)
         for name, spec in self._specs.items():
             self._take_in(name, spec)
+        self._taken_in = True
 
     async def close(self) -> None:
         """Stop all servers, at the same time, and wait until their processes are gone.
@@ -186,8 +189,8 @@ class Manager:
                 await server.stop()
             except BaseException as problem:  # a cancellation: the others must be waited for too
                 cancelled = problem
-        if self._watchdog is not None:
-            self._watchdog.close()
+        if self._ways is not None:
+            await self._ways.close()
         if cancelled is not None:
             raise cancelled
 
@@ -214,13 +217,13 @@ class Manager:
             raise KeyError(f"no server is named {name!r} (known: {known})") from None
 
     def __contains__(self, name: object) -> bool:
-        return name in (self._specs if self._loop is None else self._servers)
+        return name in (self._servers if self._taken_in else self._specs)
 
     def __iter__(self) -> Iterator[str]:
-        return iter(tuple(self._specs if self._loop is None else self._servers))
+        return iter(tuple(self._servers if self._taken_in else self._specs))
 
     def __len__(self) -> int:
-        return len(self._specs if self._loop is None else self._servers)
+        return len(self._servers if self._taken_in else self._specs)
 
     async def add(self, name: str, entry: Any) -> Server:
         """Take in one more server and return it; an eager one begins to start.
@@ -274,7 +277,7 @@ class Manager:
         removed = [self._let_go(name) for name in report.removed]
         changed = [mine[name] for name in report.changed]
         for server in changed:
-            server.rerun(specs[server.name], self._dialer(server.name, specs[server.name]))
+            self._rerun(server, specs[server.name])
         for name in report.added:
             self._take_in(name, specs[name])
         async with create_task_group() as group:
@@ -286,7 +289,8 @@ class Manager:
 
     def status(self) -> Status:
         """Return a snapshot of all servers; printed, it is a table."""
-        servers = [server.status() for server in self._servers.values()]
+        # A copy: another thread may look while one is added.
+        servers = [server.status() for server in list(self._servers.values())]
         return Status(servers, self.cache.stats())
 
     def roots_changed(self) -> None:
@@ -362,11 +366,13 @@ class Manager:
             raise UseAfterClose("the manager is closed")
         return self._loop
 
-    def _dialer(self, name: str, spec: ServerSpec) -> Dialer:
+    def _dialer(self, name: str, spec: ServerSpec, mirror: Mirror | None) -> Dialer:
         assert self._loop is not None
+        assert self._ways is not None
+        web = mirror is not None
         return Dialer(
             name,
-            lambda: self._connect(spec),
+            lambda: self._connect(name, spec, mirror),
             loop=self._loop,
             identity=self._identity,
             trace=self._trace,
@@ -374,37 +380,43 @@ class Manager:
             timeouts=spec.timeouts,
             limits=spec.limits,
             command=spec.command,
+            address=spec.address,
+            older=(
+                None
+                if not web or is_stateless(spec.era)
+                else lambda: self._connect(name, spec, mirror, old=True)
+            ),
+            proven=self._ways.known_of(spec) if web else None,
+            # Each request has an answer of its own there: silence is a fault, not an era.
+            silence_tells=not web,
         )
 
-    async def _connect(self, spec: ServerSpec) -> Transport:
-        """Start a server's process and return the transport to it."""
-        # The machinery of processes is loaded when the first one is started.
-        from mcpclient.transports import logs, process, stdio, watchdog
+    def _rerun(self, server: Server, spec: ServerSpec) -> None:
+        mirror = _mirror_for(spec)
+        server.rerun(spec, self._dialer(server.name, spec, mirror), mirror)
 
-        assert self._loop is not None
-        assert self._limiter is not None
-        if self._watchdog is None:
-            self._watchdog = watchdog.Watchdog()
-        transport = await stdio.spawn(
-            process.Command(spec.argv, spec.env, spec.cwd, spec.inherit_env),
-            loop=self._loop,
-            limiter=self._limiter,
-            timeouts=spec.timeouts,
-            limits=spec.limits,
-            kill_tree=spec.kill_tree,
-            watchdog=self._watchdog,
-            stderr_file=spec.stderr_file,
-        )
-        if spec.wire_log is None:
-            return transport
-        return logs.WireLog(transport, spec.wire_log, spec.limits.log, spec.env)
+    async def _connect(
+        self, name: str, spec: ServerSpec, mirror: Mirror | None, *, old: bool = False
+    ) -> Transport:
+        """Start a server's process, or reach a server that runs elsewhere."""
+        assert self._ways is not None
+        # The machinery of each kind is loaded when the first of it is dialled.
+        own = spec.dial(self._ways.loop, lambda one: self._connect(name, one, None))
+        transport = await (own or self._ways.connect(name, spec, mirror, old=old))
+        return self._ways.logged(transport, spec)
+
+    @property
+    def _watchdog(self) -> Watchdog | None:
+        return self._ways.watchdog if self._ways is not None else None
 
     def _take_in(self, name: str, spec: ServerSpec) -> Server:
         assert self._loop is not None
+        mirror = _mirror_for(spec)
         server = self._servers[name] = Server(
             name,
             spec,
-            self._dialer(name, spec),
+            self._dialer(name, spec, mirror),
+            mirror=mirror,
             loop=self._loop,
             reader=self._reader,
             handlers=self._handlers,
@@ -438,8 +450,22 @@ def _specs_of(servers: Mapping[str, Any]) -> dict[str, ServerSpec]:
     }
 
 
+def _mirror_for(spec: ServerSpec) -> Mirror | None:
+    if spec.type not in ("http", "sse"):
+        return None
+    from mcpclient.protocol.mirror import Mirror  # only HTTP has headers
+
+    return Mirror()
+
+
 def _check_packages(specs: Mapping[str, ServerSpec]) -> None:
     for name, spec in specs.items():
+        if spec.type in ("http", "sse") and find_spec("httpcore2") is None:
+            raise ConfigError(
+                "servers behind http and https URLs need one more package: "
+                "pip install mcpclient[http]",
+                key=f"{name}.url",
+            )
         if spec.validate == "off":
             continue
         from mcpclient.features import schemas

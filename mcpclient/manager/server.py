@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from mcpclient.manager.spec import ServerSpec
     from mcpclient.protocol.eras import Terms, Wanted
     from mcpclient.protocol.events import Ask
+    from mcpclient.protocol.mirror import Mirror
     from mcpclient.supervision.incidents import Incident
     from mcpclient.supervision.supervisor import Dial
 
@@ -67,6 +68,7 @@ class Server(Verbs):
         handlers: Handlers,
         announce: Callable[[Server], None],
         asks: Asks,
+        mirror: Mirror | None = None,
     ) -> None:
         """Made by the manager; nothing starts yet.
 
@@ -79,6 +81,7 @@ class Server(Verbs):
             handlers: The manager's handlers of notifications.
             announce: Told when a notification waits for delivery.
             asks: The manager's handlers of what servers ask.
+            mirror: Learns which arguments go into headers, where there are headers; else None.
         """
         self._supervisor = Supervisor(
             name, dialer, self, spec.restart, loop=loop, remembered=spec.limits.incidents
@@ -86,7 +89,8 @@ class Server(Verbs):
         self._asks = asks
         followed = Subscriptions(name, loop, spec.timeouts.call, self._missed)
         operations = self._operations = Operations(self, loop, asks, followed)
-        super().__init__(self._calls(spec), reader, followed, LogLevel(), operations, spec)
+        calls = self._calls(spec, mirror)
+        super().__init__(calls, reader, followed, LogLevel(), operations, spec, mirror)
         self._desk = Desk(self, asks, spec.limits.asks, spec.timeouts.ask)
         self.inbox = Inbox(self, handlers, spec.limits.inbox)
         self._loop = loop
@@ -137,7 +141,13 @@ class Server(Verbs):
         """The same verbs, but refused with ``ServerUnavailable`` at once unless it is up."""
         caller = ImpatientCalls(self, self._supervisor, self._asks, self._operations, self.spec)
         verbs = Verbs(
-            caller, self._reader, self._subscriptions, self._log_level, self._operations, self.spec
+            caller,
+            self._reader,
+            self._subscriptions,
+            self._log_level,
+            self._operations,
+            self.spec,
+            self._mirror,
         )
         verbs._checker = self._checker  # told of changes here
         return verbs
@@ -202,8 +212,14 @@ class Server(Verbs):
         incidents = self._supervisor.incidents
         return incidents[-1].stderr_tail if incidents else ""
 
-    def _calls(self, spec: ServerSpec) -> Calls:
-        calls = Calls(self, self._supervisor, self._asks, self._operations, spec)
+    def _calls(self, spec: ServerSpec, mirror: Mirror | None) -> Calls:
+        calls: Calls
+        if mirror is None:
+            calls = Calls(self, self._supervisor, self._asks, self._operations, spec)
+        else:
+            from mcpclient.manager.webcalls import WebCalls
+
+            calls = WebCalls(self, self._supervisor, self._asks, self._operations, spec)
         self._operations.serve(calls, spec.timeouts, spec.limits)
         return calls
 
@@ -219,7 +235,7 @@ class Server(Verbs):
         """Begin to stop the server without waiting for it; :meth:`stop` waits."""
         self._supervisor.halt()
 
-    def rerun(self, spec: ServerSpec, dialer: Dial) -> None:
+    def rerun(self, spec: ServerSpec, dialer: Dial, mirror: Mirror | None = None) -> None:
         """Run the server in another way from now on, under the same name and the same object.
 
         The old process is gone before a new one starts. A server that was running runs again;
@@ -229,7 +245,8 @@ class Server(Verbs):
         # At once, and only then does the old life end: whatever happens meanwhile, a stop or
         # another change, the next life is what was said last.
         supervisor.redirect(dialer, spec.restart)
-        self._settle(self._calls(spec), spec)
+        self._mirror = mirror
+        self._settle(self._calls(spec, mirror), spec)
         self._desk.clear()
         self._desk = Desk(self, self._asks, spec.limits.asks, spec.timeouts.ask)
         self.want_lists()
@@ -300,6 +317,8 @@ class Server(Verbs):
         """See :class:`~mcpclient.supervision.supervisor.Keeper`."""
         self._last = connection
         era = connection.session.era
+        if self._mirror is not None:
+            self._mirror.active = era.mirrors
         if (old := era.deprecated & self._asks.offers) and not self._warned:
             self._warned = True
             names = ", ".join(sorted(old))

@@ -1,4 +1,4 @@
-"""How one server is to be run, as a frozen value, and what users may write for it.
+"""How one server is to be run or reached, as a frozen value, and what users may write for it.
 
 Starts nothing and reads no file.
 """
@@ -8,15 +8,25 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec import Struct
 
 from mcpclient.ground.errors import ConfigError
 from mcpclient.ground.options import Limits, Timeouts
+from mcpclient.manager.remote import check_remote, kind_of
 from mcpclient.protocol.versions import check_era
-from mcpclient.supervision.policy import RestartPolicy
+from mcpclient.supervision.policy import PATIENT, RestartPolicy
+from mcpclient.transports.urls import shown
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from mcpclient.loops.base import Loop
+    from mcpclient.transports.base import Transport
+
+_DEFAULT = RestartPolicy()
 
 
 class _Options(Struct, frozen=True, kw_only=True):
@@ -24,7 +34,7 @@ class _Options(Struct, frozen=True, kw_only=True):
     cwd: str | None = None
     inherit_env: bool = True
     start: str = "lazy"
-    restart: RestartPolicy = RestartPolicy()
+    restart: RestartPolicy = _DEFAULT
     timeouts: Timeouts = Timeouts()
     limits: Limits = Limits()
     era: str = "auto"
@@ -36,10 +46,17 @@ class _Options(Struct, frozen=True, kw_only=True):
     ping_misses: int = 3
     stderr_file: str | None = None
     wire_log: str | None = None
+    url: str | None = None
+    headers: dict[str, str] = {}
+    auth: Any = None
+    type: str | None = None
 
 
 class ServerSpec(_Options, frozen=True):
-    """How to run one server. All but the command and its arguments are named.
+    """How to run one server, or reach one. All but the command and its arguments are named.
+
+    Either ``command`` or ``url`` is given. What is said of processes below means nothing for a
+    server behind a URL.
 
     Attributes:
         command: The program: a name on PATH, or a path.
@@ -48,7 +65,9 @@ class ServerSpec(_Options, frozen=True):
         cwd: Its working directory; None for the host's.
         inherit_env: Whether it also gets the host's variables; without, it has only ``env``.
         start: ``lazy``: at its first use. ``eager``: as soon as the manager opens.
-        restart: When it is restarted after it ended.
+        restart: When it is restarted after it ended, or dialled again after it was lost. Behind a
+            URL the default goes on for ever (``RestartPolicy(burst=None)``): only a final no,
+            such as missing credentials, makes it ``failed``.
         timeouts: How long anything may take.
         limits: How much anything may hold.
         era: ``auto`` to find out which protocol it speaks; ``handshake``, ``stateless`` or a
@@ -68,18 +87,33 @@ class ServerSpec(_Options, frozen=True):
         stderr_file: Where all it writes to stderr is kept, up to ``Limits.log``; None: only the
             end of it, in memory.
         wire_log: Where all messages are written down, up to ``Limits.log``, without secrets.
+        url: Where it is reached: ``http://``, ``https://``, ``unix:///path`` or ``tcp://host:port``.
+            The first two need ``mcpclient[http]``.
+        headers: Sent with each HTTP request, such as ``{"Authorization": "Bearer …"}``.
+        auth: Asked before each HTTP request for headers that change: called with ``(server,
+            challenge)``, plain or async, returns a mapping or None. After a 401 or 403 it is
+            asked once more, with the server's :class:`Challenge`, which else is None; with
+            headers that differ the request is then sent once more. Only from Python.
+        type: ``stdio``, ``http`` or ``stream``, told from the others; ``sse`` begins with the
+            HTTP transport of 2024-11-05, which is else found out.
 
     Raises:
         ValueError: A value is out of its range; the text says which are possible.
     """
 
-    command: str
+    command: str = ""
     args: Sequence[str] = ()
 
     def __post_init__(self) -> None:
-        if not self.command:
+        if self.command and self.url is not None:
+            raise ValueError("give a command or a url, not both")
+        if self.url is None and not self.command:
             raise ValueError(f"command must be a program's name or path, not {self.command!r}")
         _check_text(self.command, "command")
+        check_remote(self.url, self.headers, self.auth, self.args)
+        msgspec.structs.force_setattr(self, "type", kind_of(self.type, self.url))
+        if self.url is not None and self.restart is _DEFAULT:
+            msgspec.structs.force_setattr(self, "restart", PATIENT)
         if not isinstance(self.args, list | tuple):
             raise ValueError(f"args must be a list of strings, not {self.args!r}")
         words = tuple(_plain(word) for word in self.args)
@@ -118,6 +152,37 @@ class ServerSpec(_Options, frozen=True):
         """The command with its arguments."""
         return (self.command, *self.args)
 
+    @property
+    def address(self) -> str:
+        """What may be shown of its URL: no name, password or query; empty if it has none."""
+        return "" if self.url is None else shown(self.url)
+
+    def dial(
+        self, loop: Loop, connect: Callable[[ServerSpec], Awaitable[Transport]]
+    ) -> Awaitable[Transport] | None:
+        """Return what gives a transport for one life, for a server that is reached in a way of its
+        own; None: by its command or url. Overridden in :mod:`mcpclient.testing`.
+
+        Args:
+            loop: The loop that runs this code.
+            connect: Reaches another server in the usual way.
+        """
+        return None
+
+    def __repr__(self) -> str:
+        # Values of variables and headers are secrets more often than not.
+        hidden = {
+            "env": dict.fromkeys(self.env, "***"),
+            "headers": dict.fromkeys(self.headers, "***"),
+            "url": self.url and self.address,
+        }
+        fields = [
+            f"{name}={hidden.get(name, value)!r}"
+            for name in self.__struct_fields__
+            if (value := getattr(self, name)) not in (None, "", (), {})
+        ]
+        return f"ServerSpec({', '.join(fields)})"
+
 
 # Checked by hand: a struct checks the types only of what is converted into it.
 _KINDS: dict[str, type] = {
@@ -143,7 +208,7 @@ def _check_text(value: object, name: str, *, secret: bool = False) -> None:
 
 
 # What a mapping may hold: our fields, and what the files of editors call the transport.
-_KEYS = (*ServerSpec.__struct_fields__, "type", "disabled")
+_KEYS = (*ServerSpec.__struct_fields__, "disabled")
 _NESTED = {"restart": RestartPolicy, "timeouts": Timeouts, "limits": Limits}
 # How msgspec says where something is wrong.
 _PLACE = re.compile(r" - at `\$\.?(?P<place>[^`]*)`$")
@@ -197,32 +262,48 @@ def is_disabled(entry: object, *, key: str = "", path: str = "") -> bool:
 
 def _from_mapping(entry: Mapping[Any, Any], key: str, path: str) -> ServerSpec:
     _check_keys(entry, _KEYS, key, path)
-    if entry.get("command") is None:
-        raise ConfigError('"command" is missing', key=key, path=path)
-    kind = entry.get("type", "stdio")
-    if kind != "stdio":
+    command, url = entry.get("command"), entry.get("url")
+    if command is None and url is None:
         raise ConfigError(
-            f'"type" must be "stdio", not {kind!r}', key=_below(key, "type"), path=path
+            '"command" is missing, or "url" for a server that runs elsewhere', key=key, path=path
+        )
+    if command is not None and url is not None:
+        raise ConfigError('give "command" or "url", not both', key=_below(key, "url"), path=path)
+    for name, check in (
+        ("url", lambda: check_remote(url, {}, None, ())),
+        ("type", lambda: kind_of(entry.get("type"), url)),
+    ):
+        try:
+            check()
+        except ValueError as problem:
+            raise ConfigError(str(problem), key=_below(key, name), path=path) from None
+    if isinstance(entry.get("auth"), str):
+        raise ConfigError(
+            'is a function, given from Python; in a file, write "headers" with ${NAME} for the '
+            "secret",
+            key=_below(key, "auth"),
+            path=path,
         )
     if is_disabled(entry, key=key, path=path):
         raise ConfigError('it is disabled; leave "disabled" out to run it', key=key, path=path)
     for name, struct in _NESTED.items():
         if isinstance(entry.get(name), Mapping):
             _check_keys(entry[name], struct.__struct_fields__, _below(key, name), path)
-    fields = {name: value for name, value in entry.items() if name not in ("type", "disabled")}
+    fields = {name: value for name, value in entry.items() if name != "disabled"}
     return _made(fields, key, path)
 
 
 def _made(fields: Mapping[str, Any], key: str, path: str) -> ServerSpec:
-    env = fields.get("env")
-    for name, value in env.items() if isinstance(env, Mapping) else ():
-        # By name, which msgspec would not tell; and not the value, which may be a secret.
-        if not isinstance(value, str):
-            raise ConfigError(
-                f"must be text, not {type(value).__name__}: write it in quotes",
-                key=_below(key, f"env.{name}"),
-                path=path,
-            )
+    for table in ("env", "headers"):
+        members = fields.get(table)
+        for name, value in members.items() if isinstance(members, Mapping) else ():
+            # By name, which msgspec would not tell; and not the value, which may be a secret.
+            if not isinstance(value, str):
+                raise ConfigError(
+                    f"must be text, not {type(value).__name__}: write it in quotes",
+                    key=_below(key, f"{table}.{name}"),
+                    path=path,
+                )
     plain = {name: _nested(value) for name, value in fields.items() if value is not None}
     try:
         return msgspec.convert(plain, ServerSpec)
@@ -255,8 +336,6 @@ def _check_keys(entry: Mapping[Any, Any], known: Sequence[str], key: str, path: 
 
 
 def _unknown(name: object, known: Sequence[str]) -> str:
-    if name in ("url", "headers"):
-        return "servers behind a URL cannot be dialled yet; give the command of a local one"
     import difflib  # only for this sentence
 
     near = difflib.get_close_matches(str(name), known, n=1)

@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from mcpclient.features.schemas import Checker
     from mcpclient.features.subscriptions import Subscriptions
     from mcpclient.manager.spec import ServerSpec
+    from mcpclient.protocol.mirror import Mirror
 
 I = TypeVar("I", bound=Item)  # noqa: E741 - an item
 R = TypeVar("R")
@@ -72,7 +73,9 @@ class Verbs:
         log_level: LogLevel,
         operations: Operations,
         spec: ServerSpec,
+        mirror: Mirror | None = None,
     ) -> None:
+        self._mirror = mirror
         self._reader = reader
         self._subscriptions = subscriptions
         self._log_level = log_level
@@ -335,7 +338,11 @@ class Verbs:
         listed = self._list(methods.TOOLS_LIST, Tool, cache, timeout)
         found = await (listed if self._checker is None else self._checker.listing(listed))
         self._operations.learn(found, epoch)
-        return found
+        if self._mirror is None:
+            return found
+        from mcpclient.features.marked import usable  # only HTTP has headers
+
+        return usable(found, self._mirror, self.name)
 
     async def list_resources(
         self, *, cache: str = "use", timeout: Timeout = UNSET
@@ -365,7 +372,12 @@ class Verbs:
 
     def _asking(self, timeout: Timeout, attempt: Callable[[Timeout], Awaitable[R]]) -> Awaitable[R]:
         """Ask for what harms nobody: once more if the server died of it and the user opted in."""
-        return once_more(self._caller, timeout, attempt) if self._resend else attempt(timeout)
+        if self._resend:
+            return once_more(self._caller, timeout, attempt)
+        if self._mirror is not None:
+            # Behind a URL the first who calls learns that it is gone: he waits, as others do.
+            return once_more(self._caller, timeout, attempt, unsent=True)
+        return attempt(timeout)
 
     async def request(
         self,

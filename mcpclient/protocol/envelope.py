@@ -40,6 +40,8 @@ class Outgoing(Struct, gc=False):
         params: What was asked, for transports that repeat parts of it outside the frame.
         version: The protocol version of the conversation.
         written: Whether any byte of it may have reached the server.
+        id: The request's id, or None for a notification or an answer.
+        settled: Whether a request has its outcome, so that nobody waits for its answer any more.
     """
 
     frame: bytes
@@ -47,6 +49,8 @@ class Outgoing(Struct, gc=False):
     params: Any = None
     version: str = ""
     written: bool = False
+    id: int | None = None
+    settled: bool = False
 
 
 class _Message(Struct, tag_field="jsonrpc", tag="2.0"):
@@ -81,6 +85,7 @@ class _Answer(_Message):
 class _ErrorBody(Struct):
     code: int
     message: str
+    data: Any = UNSET
 
 
 class _Refusal(_Message):
@@ -115,9 +120,12 @@ def answer(id: Any, result: Any) -> bytes:
     return _line(_Answer(id, result))
 
 
-def refusal(id: Any, code: int, message: str) -> bytes:
-    """Return the line that refuses a server's request, its id given back as it came."""
-    return _line(_Refusal(id, _ErrorBody(code, message)))
+def refusal(id: Any, code: int, message: str, data: Any = None) -> bytes:
+    """Return the line that refuses the peer's request, its id given back as it came.
+
+    ``data=None`` leaves the member out.
+    """
+    return _line(_Refusal(id, _ErrorBody(code, message, UNSET if data is None else data)))
 
 
 def _line(message: Struct) -> bytes:

@@ -134,7 +134,7 @@ class Session:
         frame = envelope.request(id, method, stamped)
         # Only now: a request that cannot be written uses up no id.
         self._next_id = id + 1
-        return id, Outgoing(frame, method, params, era.version)
+        return id, Outgoing(frame, method, params, era.version, False, id)
 
     def _move(self, event: str) -> None:
         self.state = SESSION.after(self.state, event)
@@ -151,6 +151,20 @@ class Session:
                 for part in oddlines.read(line)
             ]
         return (_event(found, line),)
+
+    def nameless(self, body: bytes, id: int) -> Refusal | None:
+        """Return the refusal that an error without an id means for the request it came back for.
+
+        Only of the three codes that are a stateless server's own; of others the status tells more.
+        """
+        try:
+            found = decode_envelope(body)
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+            return None
+        if not found.error or found.method is not None or type(found.id) is int:
+            return None
+        refusal = _refusal(id, found.error)
+        return refusal if refusal.code in methods.STATELESS_ONLY else None
 
 
 class _Error(Struct, gc=False):

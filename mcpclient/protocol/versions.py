@@ -27,6 +27,11 @@ def since(first: str, version: str) -> bool:
     return version in HANDSHAKE and HANDSHAKE.index(version) >= HANDSHAKE.index(first)
 
 
+def is_stateless(era: str) -> bool:
+    """Return whether a setting names the stateless era or a version of it."""
+    return era == "stateless" or era in STATELESS
+
+
 def check_era(era: str) -> str:
     """Return the setting if it names an era or a version we speak.
 

@@ -20,7 +20,6 @@ from mcpclient.ground.errors import (
     OpeningFailed,
     RestartsExhausted,
     ServerUnavailable,
-    SpawnFailed,
     UseAfterClose,
     last_words,
 )
@@ -44,7 +43,7 @@ class Dial(Protocol):
     async def dial(
         self, generation: int, owner: Owner, started: Callable[[Connection], None]
     ) -> Connection:
-        """Return an open connection, or raise SpawnFailed or OpeningFailed."""
+        """Return an open connection, or raise a ServerUnavailable that says why there is none."""
 
 
 class Keeper(Owner, Protocol):
@@ -64,6 +63,11 @@ class Keeper(Owner, Protocol):
 
     def recorded(self, incident: Incident) -> None:
         """A life ended that nobody asked to end, or did not come about."""
+
+
+def _memory(policy: RestartPolicy, wanted: int) -> int:
+    """Return how many deaths to remember, for the policy to decide by."""
+    return max(wanted, (policy.burst or 1) + 1)
 
 
 class Supervisor:
@@ -94,7 +98,7 @@ class Supervisor:
         self.phase = PHASE.start
         self.generation = 0
         self.connection: Connection | None = None
-        self.incidents: deque[Incident] = deque(maxlen=max(remembered, policy.burst + 1))
+        self.incidents: deque[Incident] = deque(maxlen=_memory(policy, remembered))
         self.restarts = 0
         self._dialer = dialer
         self._keeper = keeper
@@ -212,9 +216,7 @@ class Supervisor:
         """Have the next life started in another way."""
         self._dialer = dialer
         self._policy = policy
-        self.incidents = deque(
-            self.incidents, maxlen=max(self.incidents.maxlen or 0, policy.burst + 1)
-        )
+        self.incidents = deque(self.incidents, maxlen=_memory(policy, self.incidents.maxlen or 0))
 
     async def ended(self) -> None:
         """Wait until no process is left. Cancelling does not shorten it."""
@@ -286,7 +288,7 @@ class Supervisor:
         """
         try:
             connection = await self._dialer.dial(self.generation, self._keeper, self._spawned)
-        except (SpawnFailed, OpeningFailed) as problem:
+        except ServerUnavailable as problem:
             if self.phase != "stopping":
                 self._failed_to_open(problem)
             else:
@@ -314,7 +316,7 @@ class Supervisor:
         if self.phase != "stopping":
             self._move("spawned")
 
-    def _failed_to_open(self, problem: SpawnFailed | OpeningFailed) -> None:
+    def _failed_to_open(self, problem: ServerUnavailable) -> None:
         opening = problem if isinstance(problem, OpeningFailed) else None
         if not problem.server:
             problem.server = self.name
@@ -331,6 +333,7 @@ class Supervisor:
             ),
             # A command that is not there, or a server that refuses us, will not change its mind.
             final=problem if problem.final else None,
+            least=problem.retry_after or 0.0,
         )
 
     def _went_down(self) -> None:
@@ -358,7 +361,9 @@ class Supervisor:
             )
         )
 
-    def _record(self, incident: Incident, final: ServerUnavailable | None = None) -> None:
+    def _record(
+        self, incident: Incident, final: ServerUnavailable | None = None, least: float = 0.0
+    ) -> None:
         self.incidents.append(incident)
         _log.warning("%s ! %s", self.name, incident)
         self._keeper.recorded(incident)
@@ -371,7 +376,8 @@ class Supervisor:
 
             decision = decide(self._policy, self.incidents, incident.at, random.uniform(-1.0, 1.0))
         match decision:
-            case Restart():
+            case Restart(delay=delay):
+                decision = Restart(max(delay, least))
                 self._move("retry")
             case Rest():
                 self._move("rest")
@@ -415,7 +421,7 @@ class Supervisor:
         words = f"; last, {self.incidents[-1]}" if self.incidents else ""
         if self.phase == "opening" and (opening := self._opening) is not None:
             # What it says while it opens tells most (B69).
-            words = opening.aside() + last_words(opening.transport.stderr_tail())
+            words = opening.aside() + last_words(opening.transport.stderr_tail()) or words
         return CallTimedOut(
             f"the server was not up within {seconds(timeout)} (it is {self.phase}){words}",
             method=method or "start",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
+    from mcpclient.ground.errors import McpClientError
     from mcpclient.ground.exits import Exit
     from mcpclient.protocol.envelope import Outgoing
     from mcpclient.protocol.framing import Oversize
@@ -21,6 +22,15 @@ class Sink(Protocol):
 
     def oversize(self, spill: Oversize) -> None:
         """A frame over the limit was skipped."""
+
+    def reply(self, item: Outgoing, body: bytes) -> bool:
+        """This is all that came in answer to a request; return whether it answers it.
+
+        What is no message at all is not taken note of: the transport knows better what it is.
+        """
+
+    def failed(self, item: Outgoing, problem: McpClientError) -> None:
+        """No answer will come to this request, and why. One that was settled is left alone."""
 
     def stalled(self, waited: float) -> None:
         """The peer has taken no byte for so many seconds, with frames waiting."""

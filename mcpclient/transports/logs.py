@@ -13,20 +13,22 @@ import time
 from typing import TYPE_CHECKING
 
 from mcpclient.ground.text import printable
+from mcpclient.transports.tap import Tap
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from mcpclient.ground.errors import McpClientError
     from mcpclient.ground.exits import Exit
     from mcpclient.protocol.envelope import Outgoing
-    from mcpclient.protocol.framing import Oversize
-    from mcpclient.transports.base import Sink, Transport
+    from mcpclient.transports.base import Transport
 
 _log = logging.getLogger("mcpclient")
 # How much of one frame is written: the rest is data, and the sizes are told.
 _FRAME = 4096
 _SECRET_NAME = r"[^\"\\]*(?:token|secret|passw|api[-_]?key|authorization|cookie|credential)[^\"\\]*"
 _SECRET = re.compile(rf'("{_SECRET_NAME}"\s*:\s*)"(?:[^"\\]|\\.)*"?', re.IGNORECASE)
+_SECRET_WHOLE = re.compile(_SECRET_NAME, re.IGNORECASE)
 _SECRET_VARIABLE = re.compile(r"token|secret|passw|key|auth|cookie|credential", re.IGNORECASE)
 
 
@@ -69,7 +71,7 @@ class BoundedFile:
         self._size = os.fstat(self._fd).st_size
 
 
-class WireLog:
+class WireLog(Tap):
     """A transport that writes down what another one carries.
 
     One frame a line: the time, ``>`` out or ``<`` in, its size, and its head with the values of
@@ -77,83 +79,42 @@ class WireLog:
     """
 
     def __init__(self, transport: Transport, path: str, limit: int, env: Mapping[str, str]) -> None:
-        self._inner = transport
+        super().__init__(transport)
         self._file = BoundedFile(path, limit)
         self._hidden = list(hidden(env))
-        self._sink: Sink | None = None
-        self.withdraw = transport.withdraw
-        self.stderr_tail = transport.stderr_tail
-        self.destroy = transport.destroy
-        self.close = transport.close
-        self.kill = transport.kill
 
-    @property
-    def pid(self) -> int | None:
-        """See :class:`~mcpclient.transports.base.Transport`."""
-        return self._inner.pid
-
-    @property
-    def waiting(self) -> int:
-        """See :class:`~mcpclient.transports.base.Transport`."""
-        return self._inner.waiting
-
-    def start(self, sink: Sink) -> None:
-        """See :class:`~mcpclient.transports.base.Transport`."""
-        self._sink = sink
-        self._inner.start(self)
-
-    def send(self, item: Outgoing) -> None:
-        """See :class:`~mcpclient.transports.base.Transport`."""
-        self._note(">", item.frame)
-        self._inner.send(item)
-
-    def send_soon(self, item: Outgoing) -> None:
-        """See :class:`~mcpclient.transports.base.Transport`."""
-        self._note(">", item.frame)
-        self._inner.send_soon(item)
-
-    def frame(self, line: bytes) -> None:
-        """See :class:`~mcpclient.transports.base.Sink`."""
-        self._note("<", line)
-        self._to().frame(line)
-
-    def rest(self, line: bytes) -> None:
-        """See :class:`~mcpclient.transports.base.Sink`."""
-        self._note("<", line)
-        self._to().rest(line)
-
-    def oversize(self, spill: Oversize) -> None:
-        """See :class:`~mcpclient.transports.base.Sink`."""
-        self._note("<", spill.head)
-        self._to().oversize(spill)
-
-    def stalled(self, waited: float) -> None:
-        """See :class:`~mcpclient.transports.base.Sink`."""
-        self._to().stalled(waited)
-
-    def gone(self, exit: Exit, reason: str) -> None:
-        """See :class:`~mcpclient.transports.base.Sink`."""
-        self._write("x", f"{exit} {reason}".strip())
-        self._file.close()
-        self._to().gone(exit, reason)
-
-    def _to(self) -> Sink:
-        assert self._sink is not None
-        return self._sink
-
-    def _note(self, sign: str, frame: bytes) -> None:
+    def passed(self, sign: str, frame: bytes) -> None:
+        """See :class:`~mcpclient.transports.tap.Tap`."""
         head = frame[:_FRAME].decode("utf-8", "replace").rstrip("\r\n")
         for secret in self._hidden:
             head = head.replace(secret, "***")
-        head = _SECRET.sub(r'\1"***"', head)
         more = "…" if len(frame) > _FRAME else ""
-        self._write(sign, f"{len(frame)} {head}{more}")
+        self._write(sign, f"{len(frame)} {masked(head)}{more}")
+
+    def missed(self, item: Outgoing, problem: McpClientError) -> None:
+        """See :class:`~mcpclient.transports.tap.Tap`."""
+        self._write("!", f"{item.method} {problem}")
+
+    def ended(self, exit: Exit, reason: str) -> None:
+        """See :class:`~mcpclient.transports.tap.Tap`."""
+        self._write("x", f"{exit} {reason}".strip())
+        self._file.close()
 
     def _write(self, sign: str, text: str) -> None:
         now = time.time()
         stamp = time.strftime("%H:%M:%S", time.localtime(now)) + f".{int(now % 1 * 1000):03d}"
         line = f"{stamp} {sign} {printable(text, 2 * _FRAME)}\n"
         self._file.write(line.encode("utf-8", "replace"))
+
+
+def masked(text: str) -> str:
+    """Return JSON, or what holds JSON, with the values of what is named like a secret replaced."""
+    return _SECRET.sub(r'\1"***"', text)
+
+
+def is_secret(name: str) -> bool:
+    """Return whether what is named so is masked."""
+    return _SECRET_WHOLE.fullmatch(name) is not None
 
 
 def hidden(env: Mapping[str, str]) -> Iterable[str]:

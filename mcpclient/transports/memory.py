@@ -100,5 +100,11 @@ class MemoryTransport:
             return
         self._deliver()
         self._over = True
-        if self._sink is not None:
-            self._sink.gone(exit, reason)
+        if self._sink is None:
+            return
+        for line in self._splitter.end():
+            if isinstance(line, bytes):
+                self._sink.rest(line)
+            else:
+                self._sink.oversize(line)
+        self._sink.gone(exit, reason)

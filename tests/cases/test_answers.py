@@ -178,6 +178,7 @@ async def test_a_handshake_server_that_asks_is_answered_at_once(manager: Manager
     assert (status.asks, status.ignored) == (6, 0)
 
 
+@pytest.mark.odd_frames("of the ids that the server uses one is a fraction")
 @pytest.mark.parametrize("version", ['"2.0"', "2.0", "null", "[]"])
 async def test_the_id_of_a_servers_request_is_given_back_as_it_came(
     manager: Manager, version: str

@@ -215,7 +215,7 @@ async def test_a_late_discover_result_wins_over_an_initialize_under_way(
     code = """
 import time
 import _wire
-time.sleep(0.3)
+time.sleep(1.2)
 for message in _wire.messages():
     answer = _wire.answer_stateless(message)
     if message.get("method") == "initialize":

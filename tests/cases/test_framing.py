@@ -53,10 +53,10 @@ os.write(1, b"level=info msg=mem.init budget_mb=1\n")
 os.write(2, b"waiting for the licence server\n")
 while os.read(0, 65536): pass
 """
-    timeouts = hasty(probe=0.1, open=0.5)
+    timeouts = hasty(probe=0.1, open=2.0)
     server = await manager.add("mute", inline(code, timeouts=timeouts, restart=ONE_LIFE))
     text = str(await refused(server))
-    assert "the server did not open within 500 ms (Timeouts.open" in text
+    assert "the server did not open within 2 s (Timeouts.open" in text
     assert "level=info msg=mem.init budget_mb=1" in text
     assert "stderr: waiting for the licence server" in text
     assert server.incidents[0].noise == "level=info msg=mem.init budget_mb=1"

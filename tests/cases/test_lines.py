@@ -127,7 +127,7 @@ async def test_an_answer_over_many_lines_is_noise_and_the_time_out_says_so(
     await server.start()
     pid = server.pid
     with pytest.raises(CallTimedOut, match="multi-line JSON: each message must stand on one line"):
-        await server.invoke_tool("sin", {}, timeout=0.4)
+        await server.invoke_tool("sin", {}, timeout=1.5)
     assert server.status().noise == 12
     assert (await server.invoke_tool("echo", {"text": "compact"})).text == "compact"
     assert server.pid == pid
@@ -135,7 +135,7 @@ async def test_an_answer_over_many_lines_is_noise_and_the_time_out_says_so(
 
 @case("B21")
 async def test_an_opening_over_many_lines_fails_and_says_so(manager: Manager) -> None:
-    one = spec("pretty", "initialize", timeouts=hasty(open=0.5), restart=ONE_LIFE)
+    one = spec("pretty", "initialize", timeouts=hasty(open=2.0), restart=ONE_LIFE)
     server = await manager.add("pretty", one)
     assert "multi-line JSON: each message must stand on one line" in str(await refused(server))
 

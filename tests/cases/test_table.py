@@ -41,6 +41,7 @@ def all_are_imported() -> None:
     """The tests of the cases are known, also if this file is run alone."""
     for path in Path(__file__).parent.glob("test_*.py"):
         importlib.import_module(f"tests.cases.{path.stem}")
+    importlib.import_module("tests.http.test_cases")
 
 
 @pytest.mark.skipif(not REPORTS.exists(), reason="the field reports do not stand beside this tree")

@@ -44,7 +44,9 @@ class Course:
         async def run() -> None:
             with scope:
                 try:
-                    await self.connection.request("tools/call", {"n": 1}, timeout, handler)
+                    await self.connection.request(
+                        "tools/call", {"name": "a", "n": 1}, timeout, handler
+                    )
                     ends.append("answered")
                 except anyio.get_cancelled_exc_class():
                     ends.append("cancelled")
@@ -66,7 +68,10 @@ class Course:
         self.watched.append(ends)
         timeout = self.chance.choice([0.005, 30.0])
         self.connection.begin(
-            "tools/call", {}, timeout, watch=lambda outcome: ends.append(type(outcome).__name__)
+            "tools/call",
+            {"name": "a"},
+            timeout,
+            watch=lambda outcome: ends.append(type(outcome).__name__),
         )
 
     def speak(self) -> None:

@@ -88,7 +88,9 @@ async def test_an_ask_with_the_id_of_a_call_does_not_answer_the_call() -> None:
         kept: list[Any] = []
 
         async def call() -> None:
-            kept.append(json.loads(bytes(await connection.request("tools/call", {}, 30))))
+            kept.append(
+                json.loads(bytes(await connection.request("tools/call", {"name": "a"}, 30)))
+            )
 
         group.start_soon(call)
         (request,) = await peer.get("tools/call")
@@ -126,7 +128,9 @@ async def test_a_cancellation_that_is_malformed_or_means_a_call_of_ours_is_ignor
         kept: list[Any] = []
 
         async def call() -> None:
-            kept.append(json.loads(bytes(await connection.request("tools/call", {}, 30))))
+            kept.append(
+                json.loads(bytes(await connection.request("tools/call", {"name": "a"}, 30)))
+            )
 
         group.start_soon(call)
         (request,) = await peer.get("tools/call")

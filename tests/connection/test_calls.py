@@ -85,7 +85,7 @@ async def test_params_that_are_no_json_are_refused_and_nothing_is_sent() -> None
 async def test_the_server_s_refusal_is_raised_with_all_it_said() -> None:
     async with conversation() as (connection, peer, _), anyio.create_task_group() as group:
         outcomes = Outcomes()
-        group.start_soon(outcomes.keep, "call", connection.request("prompts/get", {}, 5))
+        group.start_soon(outcomes.keep, "call", connection.request("prompts/get", {"name": "a"}, 5))
         (request,) = await peer.get("prompts/get")
         peer.refuse(request, -32602, "no such prompt", data={"name": "x"})
         problem = await eventually(lambda: outcomes.of.get("call"))
@@ -111,7 +111,7 @@ async def test_an_answer_without_result_or_error_is_the_server_s_fault() -> None
         assert type(problem) is RemoteProtocolError
         assert str(problem) == (
             'tools/list on "peer": the answer has neither a result nor an error '
-            "(not a message on its stdout: 'a log line')"
+            "(not a message of the protocol: 'a log line')"
         )
 
 
@@ -119,7 +119,9 @@ async def test_a_stateless_server_that_wants_another_round_is_refused() -> None:
     async with conversation("stateless") as (connection, peer, _):
         async with anyio.create_task_group() as group:
             outcomes = Outcomes()
-            group.start_soon(outcomes.keep, "asks", connection.request("tools/call", {}, 5))
+            group.start_soon(
+                outcomes.keep, "asks", connection.request("tools/call", {"name": "a"}, 5)
+            )
             group.start_soon(outcomes.keep, "odd", connection.request("tools/list", {}, 5))
             (request,) = await peer.get("tools/call")
             ask = {"a": {"method": "elicitation/create", "params": {}}}
@@ -241,7 +243,7 @@ async def test_a_full_outbox_refuses_calls_that_were_never_sent() -> None:
         problem = caught.value
         assert type(problem) is CallLost
         assert (problem.method, problem.server, problem.maybe_done) == ("tools/list", "peer", False)
-        assert "101 B wait for the server to read its stdin (Limits.outbox)" in str(problem)
+        assert "101 B wait for the server to read its input (Limits.outbox)" in str(problem)
         connection.transport.waiting = 100  # type: ignore[misc]
         connection.begin("tools/list", None, 5)
         await peer.get("tools/list")

@@ -63,7 +63,7 @@ async def test_a_hundred_calls_in_flight_cost_no_task_of_their_own(anyio_backend
         results: list[Any] = []
 
         async def call(number: int) -> None:
-            result = await connection.request("tools/call", {"n": number}, 30)
+            result = await connection.request("tools/call", {"name": "a", "n": number}, 30)
             results.append(json.loads(bytes(result))["n"])
 
         for number in range(MANY):
@@ -84,7 +84,7 @@ async def test_a_hundred_calls_begun_in_one_task_cost_no_task_at_all(anyio_backe
         before = running(anyio_backend)
         outcomes: list[Any] = []
         for number in range(MANY):
-            connection.begin("tools/call", {"n": number}, 30, watch=outcomes.append)
+            connection.begin("tools/call", {"name": "a", "n": number}, 30, watch=outcomes.append)
         requests = await peer.get("tools/call", MANY)
         assert running(anyio_backend) == before
         for request in requests:
@@ -108,11 +108,14 @@ async def test_calls_use_no_stream_scope_or_event(monkeypatch: pytest.MonkeyPatc
 
         transport.send = transport.send_soon = answering  # type: ignore[method-assign]
         for number in range(MANY):
-            result = await connection.request("tools/call", {"n": number}, 30)
+            result = await connection.request("tools/call", {"name": "a", "n": number}, 30)
             assert json.loads(bytes(result)) == {"n": number}
         told: list[float] = []
         result = await connection.request(
-            "tools/call", {"n": 1}, 30, lambda progress, total, message: told.append(progress)
+            "tools/call",
+            {"name": "a", "n": 1},
+            30,
+            lambda progress, total, message: told.append(progress),
         )
         assert made == []
 
@@ -132,17 +135,21 @@ async def test_time_outs_of_many_calls_share_one_timer(
 
         monkeypatch.setattr(kind, "later", counted)
         for number in range(MANY):
-            connection.begin("tools/call", {"n": number}, 30 + number, watch=lambda outcome: None)
+            connection.begin(
+                "tools/call", {"name": "a", "n": number}, 30 + number, watch=lambda outcome: None
+            )
         await peer.get("tools/call", MANY)
         assert timers == []
-        connection.begin("tools/call", {"n": 0}, 1, watch=lambda outcome: None)
+        connection.begin("tools/call", {"name": "a", "n": 0}, 1, watch=lambda outcome: None)
         assert len(timers) == 1, "a nearer deadline sets the timer anew"
 
 
 async def test_settled_calls_leave_nothing_in_the_connection() -> None:
     async with conversation() as (connection, peer, _):
         for number in range(MANY):
-            connection.begin("tools/call", {"n": number}, 30, watch=lambda outcome: None)
+            connection.begin(
+                "tools/call", {"name": "a", "n": number}, 30, watch=lambda outcome: None
+            )
         for request in await peer.get("tools/call", MANY):
             peer.answer(request)
         await eventually(lambda: len(connection.inflight) == 0)

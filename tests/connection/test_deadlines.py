@@ -16,7 +16,7 @@ from tests.connection.peer import Outcomes, conversation
 def held(connection: Connection, timeout: float, **options: Any) -> list[Any]:
     """Make a call and hold all time-outs in the same turn; return where its outcome will be."""
     outcomes: list[Any] = []
-    connection.begin("tools/call", {}, timeout, watch=outcomes.append, **options)
+    connection.begin("tools/call", {"name": "a"}, timeout, watch=outcomes.append, **options)
     connection.deadlines.hold()
     return outcomes
 
@@ -40,7 +40,9 @@ async def test_a_call_made_during_a_hold_has_all_its_time_after() -> None:
     async with conversation() as (connection, peer, _), anyio.create_task_group() as group:
         outcomes = Outcomes()
         connection.deadlines.hold()
-        group.start_soon(outcomes.keep, "call", connection.request("tools/call", {}, 0.1))
+        group.start_soon(
+            outcomes.keep, "call", connection.request("tools/call", {"name": "a"}, 0.1)
+        )
         await peer.get("tools/call")
         await anyio.sleep(0.2)
         connection.deadlines.release()
@@ -63,27 +65,27 @@ async def test_of_several_holds_the_last_release_counts() -> None:
 
 
 async def test_the_hard_maximum_is_put_off_by_a_hold_too() -> None:
-    async with conversation(timeouts=Timeouts(call_max=0.2)) as (connection, peer, _):
-        outcomes = held(connection, 0.1, on_progress=lambda *facts: None)
+    async with conversation(timeouts=Timeouts(call_max=1.2)) as (connection, peer, _):
+        outcomes = held(connection, 1.0, on_progress=lambda *facts: None)
         (sent,) = await peer.get("tools/call")
-        for step in range(10):
+        for step in range(35):
             peer.progress(sent["id"], step)
             await anyio.sleep(0.04)
-        assert outcomes == [], "twice the maximum is over, but nobody counted"
+        assert outcomes == [], "the maximum is over, but nobody counted"
         connection.deadlines.release()
         released = time.monotonic()
         while not outcomes:
             peer.progress(sent["id"], 99)
             await anyio.sleep(0.01)
-        assert time.monotonic() - released >= 0.19
-        assert "no answer within 200 ms (progress or not)" in str(outcomes[0])
+        assert time.monotonic() - released >= 1.19
+        assert "no answer within 1.2 s (progress or not)" in str(outcomes[0])
 
 
 async def test_an_answer_during_a_hold_is_taken_at_once() -> None:
     async with conversation() as (connection, peer, _), anyio.create_task_group() as group:
         outcomes = Outcomes()
         connection.deadlines.hold()
-        group.start_soon(outcomes.keep, "call", connection.request("tools/call", {}, 5))
+        group.start_soon(outcomes.keep, "call", connection.request("tools/call", {"name": "a"}, 5))
         peer.answer((await peer.get("tools/call"))[0], x=1)
         await eventually(lambda: outcomes.of == {"call": {"x": 1}})
         connection.deadlines.release()
@@ -92,7 +94,7 @@ async def test_an_answer_during_a_hold_is_taken_at_once() -> None:
 async def test_a_death_ends_a_hold() -> None:
     async with conversation() as (connection, peer, _):
         connection.deadlines.hold()
-        connection.begin("tools/call", {}, 5, watch=lambda outcome: None)
+        connection.begin("tools/call", {"name": "a"}, 5, watch=lambda outcome: None)
         peer.die()
         connection.deadlines.release()
         assert len(connection.inflight) == 0

@@ -135,6 +135,29 @@ async def test_a_server_that_dies_of_the_probe_is_started_once_more_without(
     await connection.close()
 
 
+async def test_what_died_of_the_probe_and_is_away_for_a_while_is_not_probed_when_it_is_back() -> (
+    None
+):
+    away = [False, True, True, False, False]
+    found: list[World] = []
+
+    async def reach() -> MemoryTransport:
+        if away.pop(0):
+            raise OpeningFailed("nobody listens")
+        return await found[0].connect()
+
+    found.append(world := World(dies_on_probe, connect=reach))
+    for life in (1, 2):
+        with pytest.raises(OpeningFailed, match="nobody listens"):
+            await world.dial(life)
+    connection = await world.dial(3)
+    assert world.methods(0) == ["server/discover"]
+    await world.processes[1].get("notifications/initialized")
+    assert world.methods(1) == ["initialize", "notifications/initialized"]
+    await connection.close()
+    assert away == [False], "each life tried once or twice"
+
+
 async def test_a_server_that_dies_whatever_it_is_asked_is_started_no_third_time() -> None:
     world = World(dies)
     with pytest.raises(OpeningFailed) as caught:
@@ -238,7 +261,7 @@ async def test_the_noise_of_a_server_that_does_not_open_is_shown() -> None:
     world = World(noisy, open=0.05)
     with pytest.raises(OpeningFailed) as caught:
         await world.dial()
-    assert "(not a message on its stdout: 'enter your password:')" in str(caught.value)
+    assert "(not a message of the protocol: 'enter your password:')" in str(caught.value)
 
 
 async def test_a_process_that_does_not_start_in_time_is_told_as_such() -> None:
@@ -254,14 +277,14 @@ async def test_a_process_that_does_not_start_in_time_is_told_as_such() -> None:
 
 async def test_both_processes_of_one_life_share_the_time() -> None:
     def dies_late(process: Process, request: dict[str, Any]) -> None:
-        world.loop.later(0.5, process.die)
+        world.loop.later(1.0, process.die)
 
-    world = World(dies_late, silent, open=0.6)
+    world = World(dies_late, silent, open=2.0)
     begun = anyio.current_time()
     with pytest.raises(OpeningFailed):
         await world.dial()
     assert len(world.processes) == 2
-    assert 0.6 <= anyio.current_time() - begun < 1.1, "the second does not begin anew"
+    assert 2.0 <= anyio.current_time() - begun < 3.0, "the second does not begin anew"
 
 
 async def test_without_a_limit_an_opening_may_take_for_ever() -> None:

@@ -46,7 +46,7 @@ async def test_a_time_out_is_told_to_the_caller_and_once_to_the_server(
         assert isinstance(problem, TimeoutError)
         assert (problem.method, problem.server, problem.maybe_done) == ("tools/call", "peer", True)
         assert str(problem) == (
-            'tools/call on "peer": no answer within 50 ms (not a message on its stdout: '
+            'tools/call on "peer": no answer within 50 ms (not a message of the protocol: '
             "'odd words'); the server may have carried it out"
         )
         (request,) = peer.of("tools/call")
@@ -71,7 +71,7 @@ async def test_a_time_out_is_told_to_the_caller_and_once_to_the_server(
 async def test_every_method_is_timed_out_alike(method: str) -> None:
     async with conversation() as (connection, peer, _):
         with pytest.raises(CallTimedOut):
-            await connection.request(method, {}, 0.02)
+            await connection.request(method, {"name": "a", "uri": "test://a"}, 0.02)
         (request,) = peer.of(method)
         await peer.get("notifications/cancelled")
         assert peer.cancels == [request["id"]]
@@ -89,7 +89,7 @@ async def test_each_call_has_its_own_time_out() -> None:
                 ended.append(f"{name} timed out")
 
         # The longest first: a later, nearer deadline must be seen all the same.
-        for name, timeout in (("never", None), ("long", 30.0), ("mid", 0.4), ("short", 0.05)):
+        for name, timeout in (("never", None), ("long", 30.0), ("mid", 1.2), ("short", 0.05)):
             group.start_soon(call, name, timeout)
             await anyio.wait_all_tasks_blocked()
         await eventually(lambda: len(ended) == 2)
@@ -253,7 +253,7 @@ async def test_after_the_death_no_cancel_is_sent() -> None:
 @only_asyncio
 async def test_a_natively_cancelled_task_cancels_its_call() -> None:
     async with conversation() as (connection, peer, _):
-        task = asyncio.create_task(connection.request("tools/call", {}, 30))
+        task = asyncio.create_task(connection.request("tools/call", {"name": "a"}, 30))
         (request,) = await peer.get("tools/call")
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -271,12 +271,12 @@ async def test_wait_for_raises_its_own_time_out_and_leaves_no_cancel_behind() ->
         assert task is not None
         for _ in range(3):
             with pytest.raises(TimeoutError) as caught:
-                await asyncio.wait_for(connection.request("tools/call", {}, 30), 0.02)
+                await asyncio.wait_for(connection.request("tools/call", {"name": "a"}, 30), 0.02)
             assert type(caught.value) is TimeoutError
             assert task.cancelling() == 0
             with pytest.raises(TimeoutError):
                 async with asyncio.timeout(0.02):
-                    await connection.request("tools/call", {}, 30)
+                    await connection.request("tools/call", {"name": "a"}, 30)
             assert task.cancelling() == 0
         await peer.get("notifications/cancelled", 6)
         assert peer.cancels == [request["id"] for request in peer.of("tools/call")]
@@ -288,7 +288,7 @@ async def test_our_own_time_out_leaves_no_cancel_behind() -> None:
         task = asyncio.current_task()
         assert task is not None
         with pytest.raises(CallTimedOut):
-            await connection.request("tools/call", {}, 0.02)
+            await connection.request("tools/call", {"name": "a"}, 0.02)
         assert task.cancelling() == 0
         await asyncio.sleep(0)  # a stray cancellation would arrive here
 
@@ -334,7 +334,7 @@ async def deaf(timeouts: Timeouts) -> AsyncIterator[Connection]:
 
 def fill(connection: Connection) -> Call:
     """Make a call of which only a part fits into the pipe."""
-    call = connection.begin("tools/call", {"text": "x" * 400_000}, None)
+    call = connection.begin("tools/call", {"name": "a", "text": "x" * 400_000}, None)
     assert call.state == "sent"
     assert connection.transport.waiting > 0
     return call
@@ -368,7 +368,7 @@ async def test_a_stall_ends_what_was_never_written_and_nothing_else() -> None:
         problem = caught.value
         assert type(problem) is CallLost
         assert problem.maybe_done is False
-        assert "the server has not read its stdin for " in str(problem)
+        assert "the server has not read its input for " in str(problem)
         assert big.state == "sent"
     assert [type(outcome).__name__ for outcome in outcomes] == ["CallCancelled"]
     assert outcomes[0].maybe_done

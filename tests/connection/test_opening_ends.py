@@ -38,7 +38,7 @@ async def test_a_death_at_initialize_is_told_with_the_exit_and_the_noise() -> No
         run.peer.die(Exit(code=2))
         problem = await run.failed()
         assert (problem.exit, problem.final) == (Exit(code=2), False)
-        assert "(not a message on its stdout: 'Usage: server [--stdio]')" in str(problem)
+        assert "(not a message of the protocol: 'Usage: server [--stdio]')" in str(problem)
         assert problem.noise == "Usage: server [--stdio]"
 
 

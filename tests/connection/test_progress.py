@@ -74,7 +74,7 @@ async def test_progress_is_told_in_order_with_what_the_server_said() -> None:
     async with conversation() as (connection, peer, _), anyio.create_task_group() as group:
         told: list[Facts] = []
         kept: list[Any] = []
-        run(group, connection.request("tools/call", {}, 5, into(told)), kept)
+        run(group, connection.request("tools/call", {"name": "a"}, 5, into(told)), kept)
         (request,) = await peer.get("tools/call")
         token = token_of(request)
         peer.progress(token, 1, total=3, message="one")
@@ -110,7 +110,7 @@ async def test_an_async_handler_is_awaited() -> None:
             await anyio.lowlevel.checkpoint()
             told.append((progress, total, message))
 
-        run(group, connection.request("tools/call", {}, 5, handler), [])
+        run(group, connection.request("tools/call", {"name": "a"}, 5, handler), [])
         (request,) = await peer.get("tools/call")
         peer.progress(token_of(request), 1, total=2, message="half")
         await eventually(lambda: told)
@@ -131,7 +131,7 @@ async def test_an_async_handler_is_told_in_order_and_never_twice_at_once(seed: i
             told.append(progress)
             running.pop()
 
-        run(group, connection.request("tools/call", {}, 5, handler), [])
+        run(group, connection.request("tools/call", {"name": "a"}, 5, handler), [])
         (request,) = await peer.get("tools/call")
         for step in range(20):
             peer.progress(token_of(request), step)
@@ -159,7 +159,7 @@ async def test_a_handler_that_raises_is_logged_and_the_call_goes_on(
         kept: list[Any] = []
         async with anyio.create_task_group() as group:
             handler = plain if kind == "plain" else coroutine
-            run(group, connection.request("tools/call", {}, 5, handler), kept)
+            run(group, connection.request("tools/call", {"name": "a"}, 5, handler), kept)
             (request,) = await peer.get("tools/call")
             peer.progress(token_of(request), 1)
             peer.progress(token_of(request), 2)
@@ -197,7 +197,7 @@ async def test_progress_with_a_token_that_is_none_of_ours_is_dropped() -> None:
         kept: list[Any] = []
         # Ids count from the opening on: make one call whose id is 1 in any dress.
         connection.session._next_id = 1
-        run(group, connection.request("tools/call", {}, 5, into(told)), kept)
+        run(group, connection.request("tools/call", {"name": "a"}, 5, into(told)), kept)
         (request,) = await peer.get("tools/call")
         assert token_of(request) == 1
         for token in (True, "1", 1.0, 2, 0, -1, None, [1], {"id": 1}):
@@ -244,9 +244,9 @@ async def test_progress_extends_the_time_out() -> None:
     async with conversation() as (connection, peer, _), anyio.create_task_group() as group:
         kept: list[Any] = []
         begun = time.monotonic()
-        run(group, connection.request("tools/call", {}, 0.25, into([])), kept)
+        run(group, connection.request("tools/call", {"name": "a"}, 1.0, into([])), kept)
         (request,) = await peer.get("tools/call")
-        while time.monotonic() - begun < 0.5:
+        while time.monotonic() - begun < 1.4:
             peer.progress(token_of(request), 1)
             await anyio.sleep(0.02)
         assert kept == [], "without progress it would have timed out"
@@ -259,31 +259,31 @@ async def test_progress_extends_the_time_out() -> None:
 async def test_after_progress_stops_the_time_out_runs_anew() -> None:
     async with conversation() as (connection, peer, _), anyio.create_task_group() as group:
         kept: list[Any] = []
-        run(group, connection.request("tools/call", {}, 0.1, into([])), kept)
+        run(group, connection.request("tools/call", {"name": "a"}, 1.0, into([])), kept)
         (request,) = await peer.get("tools/call")
         await anyio.sleep(0.05)
         peer.progress(token_of(request), 1)
         last = time.monotonic()
         await eventually(lambda: kept)
-        assert time.monotonic() - last >= 0.09
+        assert time.monotonic() - last >= 0.99
         assert type(kept[0]) is CallTimedOut
-        assert "no answer within 100 ms" in str(kept[0])
+        assert "no answer within 1 s" in str(kept[0])
 
 
 async def test_the_hard_maximum_ends_a_call_whatever_its_progress() -> None:
     async with (
-        conversation(timeouts=Timeouts(call_max=0.3)) as (connection, peer, _),
+        conversation(timeouts=Timeouts(call_max=1.3)) as (connection, peer, _),
         anyio.create_task_group() as group,
     ):
         kept: list[Any] = []
         begun = time.monotonic()
-        run(group, connection.request("tools/call", {}, 0.15, into([])), kept)
+        run(group, connection.request("tools/call", {"name": "a"}, 1.0, into([])), kept)
         (request,) = await peer.get("tools/call")
         await keep_going(peer, token_of(request), kept)
-        assert time.monotonic() - begun >= 0.3
+        assert time.monotonic() - begun >= 1.3
         (problem,) = kept
         assert type(problem) is CallTimedOut
-        assert "no answer within 300 ms (progress or not)" in str(problem)
+        assert "no answer within 1.3 s (progress or not)" in str(problem)
         await peer.get("notifications/cancelled")
         assert peer.cancels == [request["id"]]
 
@@ -295,7 +295,7 @@ async def test_a_time_out_longer_than_the_maximum_is_meant() -> None:
     ):
         kept: list[Any] = []
         begun = time.monotonic()
-        run(group, connection.request("tools/call", {}, 0.2, into([])), kept)
+        run(group, connection.request("tools/call", {"name": "a"}, 0.2, into([])), kept)
         await peer.get("tools/call")
         await eventually(lambda: kept)
         assert time.monotonic() - begun >= 0.2
@@ -308,9 +308,9 @@ async def test_without_a_maximum_progress_extends_for_ever() -> None:
         anyio.create_task_group() as group,
     ):
         kept: list[Any] = []
-        run(group, connection.request("tools/call", {}, 0.2, into([])), kept)
+        run(group, connection.request("tools/call", {"name": "a"}, 1.0, into([])), kept)
         (request,) = await peer.get("tools/call")
-        until = time.monotonic() + 0.5
+        until = time.monotonic() + 1.4
         while time.monotonic() < until:
             peer.progress(token_of(request), 1)
             await anyio.sleep(0.02)
@@ -321,7 +321,7 @@ async def test_without_a_maximum_progress_extends_for_ever() -> None:
 async def test_progress_that_nobody_asked_for_buys_no_time() -> None:
     async with conversation() as (connection, peer, _), anyio.create_task_group() as group:
         kept: list[Any] = []
-        run(group, connection.request("tools/call", {}, 0.1), kept)
+        run(group, connection.request("tools/call", {"name": "a"}, 0.1), kept)
         (request,) = await peer.get("tools/call")
         await keep_going(peer, request["id"], kept)
         assert type(kept[0]) is CallTimedOut
@@ -333,7 +333,7 @@ async def test_a_call_without_a_time_out_has_none_with_progress_either() -> None
         anyio.create_task_group() as group,
     ):
         kept: list[Any] = []
-        run(group, connection.request("tools/call", {}, None, into([])), kept)
+        run(group, connection.request("tools/call", {"name": "a"}, None, into([])), kept)
         (request,) = await peer.get("tools/call")
         peer.progress(token_of(request), 1)
         await anyio.sleep(0.15)

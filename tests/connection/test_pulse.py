@@ -72,7 +72,7 @@ async def test_one_answer_forgives_the_silence_before_it() -> None:
 async def test_a_server_that_is_busy_with_a_call_is_not_asked() -> None:
     async with pulse(misses=1) as (connection, peer):
         outcomes: list[object] = []
-        connection.begin("tools/call", {}, 60, watch=outcomes.append)
+        connection.begin("tools/call", {"name": "a"}, 60, watch=outcomes.append)
         await anyio.sleep(10 * INTERVAL)
         assert peer.of("ping") == []
         assert not connection.over

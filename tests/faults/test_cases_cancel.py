@@ -306,7 +306,9 @@ anyio.run(main, backend=sys.argv[1])
         timeout=60,
         check=False,
     )
-    assert (ran.returncode, ran.stderr) == (0, "")
+    # A stall of the machine is no noise of ours: the loop itself tells of it in this mode.
+    noise = [line for line in ran.stderr.splitlines() if not line.startswith("Executing <")]
+    assert (ran.returncode, noise) == (0, [])
     said, pid = ran.stdout.split()
     assert said == "hello"
     assert not alive(int(pid))

@@ -20,6 +20,7 @@ def all_are_imported() -> None:
     for folder in ("faults", "lives"):
         for path in (ROOT / "tests" / folder).glob("test_*.py"):
             importlib.import_module(f"tests.{folder}.{path.stem}")
+    importlib.import_module("tests.http.test_cases")
 
 
 @pytest.mark.skipif(not REPORTS.exists(), reason="the field reports do not stand beside this tree")

@@ -148,6 +148,7 @@ async def test_nothing_is_told_of_unless_the_host_opted_in() -> None:
             assert message["params"]["_meta"][CAPABILITIES] == {}
 
 
+@pytest.mark.odd_frames("the schema's JSONValue has neither null nor fractions")
 async def test_every_request_tells_of_all_extensions_and_their_settings() -> None:
     mine = Extension(settings={"depth": {"most": 3}}, result_types=("alien",))
     on = {MINE: mine, TASKS: {}, "com.example/other": {"list": [None, 1.5]}}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -269,12 +270,16 @@ async def test_a_host_that_wants_to_answer_by_itself_may(tmp_path: Path) -> None
 async def test_the_server_is_asked_as_often_as_it_likes() -> None:
     async with tasker("handshake", "--poll", 400) as server:
         await server.list_tools()
+        begun = time.monotonic()
         await server.invoke_tool("must", {"text": "a", "seconds": 0.1})
-        assert await count(server, "tasks/get") == 1
+        most = (time.monotonic() - begun) / 0.4
+        assert 1 <= await count(server, "tasks/get") <= most
     async with tasker("handshake", "--poll", 30) as server:
         await server.list_tools()
-        await server.invoke_tool("must", {"text": "a", "seconds": 0.3})
-        assert 2 <= await count(server, "tasks/get") <= 11
+        begun = time.monotonic()
+        await server.invoke_tool("must", {"text": "a", "seconds": 1.0})
+        most = (time.monotonic() - begun) / 0.03
+        assert 2 <= await count(server, "tasks/get") <= most
 
 
 async def test_one_that_does_not_say_how_often_is_asked_ever_more_slowly() -> None:

@@ -18,6 +18,7 @@ from mcpclient import (
     ServerDied,
     Timeouts,
 )
+from mcpclient.ground.exits import Exit
 from tests.conftest import eventually, spec
 from tests.features.helpers import puppet
 from tests.features.rounds import ADA, ASK, ELICIT, SAID, SAMPLE, asking, rounds, sample, step, told
@@ -59,7 +60,7 @@ async def test_a_handler_that_raises_ends_the_call_and_says_what_it_raised() -> 
 
 async def test_an_error_of_another_server_is_no_error_of_this_one() -> None:
     async def elsewhere(server: Server, params: Any) -> Any:
-        raise ServerDied(exit=None, method="x", server="other")  # type: ignore[arg-type]
+        raise ServerDied(Exit(code=1), method="x", server="other")
 
     async with asking(elsewhere, resend="safe") as server:
         with pytest.raises(InputRefused, match="the handler raised ServerDied"):
@@ -141,11 +142,11 @@ async def test_waiting_for_a_person_is_no_part_of_the_calls_time() -> None:
         await server.start()
 
         async def get() -> None:
-            found.append((await server.get_prompt("asking", timeout=0.2)).text)
+            found.append((await server.get_prompt("asking", timeout=1.0)).text)
 
         group.start_soon(get)
         await eventually(lambda: person.asked)
-        await anyio.sleep(0.35)
+        await anyio.sleep(1.3)
         assert found == []
         assert server.status().in_flight == 0  # the request that asks has ended
         person.answer.set()

@@ -87,12 +87,12 @@ async def test_what_is_left_out_of_an_agreement_is_refused_and_the_rest_goes_on(
 async def test_a_stream_that_is_never_agreed_to_is_given_up_and_asked_for_again(
     manager: Manager,
 ) -> None:
-    streams = await add(manager, timeouts=Timeouts(eof=1, term=0.5, call=0.3))
+    streams = await add(manager, timeouts=Timeouts(eof=1, term=0.5, call=1.2))
     server = streams.server
     await server.start(timeout=30)
     await streams.begin()
     async with anyio.create_task_group() as group:
-        await streams.follow(group, A, 2, timeout=1.0)
+        await streams.follow(group, A, 2, timeout=3.0)
         await eventually(lambda: streams.entered)
     problem = streams.entered[A]
     assert isinstance(problem, CallTimedOut)

@@ -15,10 +15,12 @@ from hypothesis import strategies as st
 import mcpclient
 from mcpclient.ground import errors
 from mcpclient.ground.errors import (
+    AccessRefused,
     CallCancelled,
     CallLost,
     CallTimedOut,
     ConfigError,
+    HttpError,
     InputRefused,
     LocalProtocolError,
     McpClientError,
@@ -56,10 +58,12 @@ def made(text: str) -> list[McpClientError]:
         CallLost(text, **facts),
         CallTimedOut(text, **facts),
         CallCancelled(text, maybe_done=False, **facts),
+        HttpError(500, text, body=text, **facts),
         ServerDied(Exit(code=1), text, **facts),
         ServerUnavailable(text, server=text),
         SpawnFailed(text, command=text, hint=text, server=text),
         OpeningFailed(text, server=text, exit=Exit(signal=9), stderr_tail=text),
+        AccessRefused(401, [text], body=text, **facts),
         RestartsExhausted(text, [text], server=text),
         InputRefused(text, {text: {"method": text}}, text, server=text, reason=text),
         UseAfterClose(text),
@@ -277,7 +281,7 @@ def test_last_words_are_the_last_three_lines_that_say_something() -> None:
 def test_noise_is_shown_as_a_short_quotation() -> None:
     assert odd_words("") == ""
     assert odd_words("starting\n\x1b[0m") == (
-        " (not a message on its stdout: 'starting\\n\\x1b[0m')"
+        " (not a message of the protocol: 'starting\\n\\x1b[0m')"
     )
     assert len(odd_words("n" * 5000)) < 400
 
@@ -285,6 +289,6 @@ def test_noise_is_shown_as_a_short_quotation() -> None:
 def test_a_time_out_tells_how_long_what_for_and_what_the_server_said_aside() -> None:
     assert timed_out(5, "") == "no answer within 5 s"
     assert timed_out(0.25, "(progress or not)", "why\n", "log") == (
-        "no answer within 250 ms (progress or not) (not a message on its stdout: 'log') "
+        "no answer within 250 ms (progress or not) (not a message of the protocol: 'log') "
         "(stderr: why)"
     )

@@ -18,6 +18,7 @@ from mcpclient.ground.exits import Exit
         (Exit(signal=15), False, "killed by SIGTERM"),
         (Exit(signal=62), False, "killed by signal 62"),
         (Exit(), False, "exit status unknown"),
+        (Exit(words="the server closed the connection"), False, "the server closed the connection"),
     ],
 )
 def test_only_code_0_is_clean_and_each_end_has_its_words(

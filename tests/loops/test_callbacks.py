@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import os
+import socket
 from collections.abc import AsyncIterator, Iterator
 
 import anyio
@@ -313,6 +315,38 @@ async def test_both_ends_of_one_pipe_are_watched_apart(pipe: Pipe) -> None:
     await turns()
     assert told == ["writable"], "an empty pipe can be written and not read"
     reading.cancel()
+
+
+async def test_one_socket_is_watched_both_ways_and_either_watch_ends_alone() -> None:
+    loop = loops.current()
+    near, far = socket.socketpair()
+    told: list[str] = []
+    for end in (near, far):
+        end.setblocking(False)
+
+    def write() -> None:
+        told.append("room")
+        writing.cancel()
+
+    reading = loop.readable(near.fileno(), lambda: told.append(near.recv(100).decode()))
+    writing = loop.writable(near.fileno(), write)
+    await eventually(lambda: told == ["room"])
+    far.send(b"heard")
+    await eventually(lambda: told == ["room", "heard"])
+    with contextlib.suppress(BlockingIOError):
+        while near.send(b"x" * 65536):
+            pass
+    writing = loop.writable(near.fileno(), write)
+    await turns()
+    reading.cancel()
+    await turns()
+    assert told == ["room", "heard"], "it is full"
+    with contextlib.suppress(BlockingIOError):
+        while far.recv(65536):
+            pass
+    await eventually(lambda: told == ["room", "heard", "room"])
+    near.close()
+    far.close()
 
 
 # -- writable ------------------------------------------------------------------------------

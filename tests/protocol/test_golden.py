@@ -1,6 +1,6 @@
 """The wire examples of the client checklist are read as they are meant, and written as they stand.
 
-All but those of HTTP (4.8); those of tasks (4.6) stand in ``test_tasks.py``.
+All but those of HTTP (4.8); those of the extension for tasks (4.6) stand in ``test_tasks.py``.
 """
 
 from __future__ import annotations
@@ -9,17 +9,26 @@ import json
 import re
 from typing import Any, NamedTuple
 
+import anyio
 import pytest
 from msgspec import Raw
 
+from mcpclient import Manager
+from mcpclient.connection.progress import Told
+from mcpclient.connection.progress import heard as heard_progress
 from mcpclient.features import rounds
 from mcpclient.features.asks import Asks
 from mcpclient.protocol import payload
 from mcpclient.protocol.content import TextContent
 from mcpclient.protocol.eras import Identity, Listen, Terms, Wanted, handshake, probe
+from mcpclient.protocol.eras.tasks import CoreTasks
 from mcpclient.protocol.events import Answer, Ask, Event, Notice, Refusal
 from mcpclient.protocol.session import Session
 from mcpclient.protocol.types import Tool, ToolResult, page
+from tests.conftest import eventually
+from tests.features.helpers import release, say
+from tests.features.streams import TOOLS_CHANGED, add
+from tests.features.streams import heard as next_update
 from tests.protocol.schemas import SPEC, check, needs_spec
 
 pytestmark = needs_spec
@@ -110,6 +119,9 @@ def test_the_checklist_still_has_the_examples() -> None:
         "4.7": 2,
         "4.9": 13,
     }
+    # With those of tasks and the one tool of HTTP these are all that the page has.
+    text = (SPEC / "client-checklist.md").read_text()
+    assert len(_BLOCK.findall(text)) == text.count("```json\n") == len(EXAMPLES) + 10 + 1
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda one: f"{one.section}-{one.name}")
@@ -179,6 +191,15 @@ def test_a_modern_result_is_read_as_given() -> None:
     assert (result.structured, result.text, result.is_error) == (3, "3", False)
     assert result.content == [TextContent("3")]
     assert result.meta == {"io.modelcontextprotocol/serverInfo": {"name": "calc", "version": "2.0"}}
+
+
+def test_progress_is_read_as_given() -> None:
+    [example] = named("ProgressNotification")
+    [event] = heard(example)
+    assert isinstance(event, Notice)
+    told = heard_progress(event.params)
+    assert told == Told("p7", 0.5, 1, "half")
+    assert told.id is None  # our tokens are numbers: this one is none of ours
 
 
 # -- 4.2 and 4.3: the probe ----------------------------------------------------------------
@@ -290,6 +311,46 @@ def test_a_stream_is_asked_for_and_given_up_as_given() -> None:
     assert given_up == ended.value
 
 
+def about(name: str, id: int) -> Any:
+    """Return what an example says of the stream 20, as said of another one."""
+    example = next(one for one in named(name, "4.5"))
+    text, count = re.subn(r": 20\b", f": {id}", json.dumps(example.value))
+    assert count
+    return json.loads(text)
+
+
+@pytest.mark.parametrize("end", ["SubscriptionsListenResultResponse", "CancelledNotification"])
+async def test_a_stream_tells_and_ends_as_given(manager: Manager, end: str) -> None:
+    streams = await add(manager)
+    server, uri, told = streams.server, "file:///w/a", list[Any]()
+    await streams.begin()
+    manager.on_notification(TOOLS_CHANGED, lambda server, params: told.append(params))
+    await streams.agree(1, toolsListChanged=True)
+    async with anyio.create_task_group() as group:
+        await streams.follow(group, uri, 2)
+        id = (await streams.asked(2))[-1]["id"]
+        agreed = about("SubscriptionsAcknowledgedNotification", id)
+        await say(server, agreed["method"], agreed["params"])
+        await eventually(lambda: uri in streams.entered)
+        changed = about("ToolListChangedNotification", id)
+        await say(server, changed["method"], changed["params"])
+        await eventually(lambda: told == [changed["params"]])
+        updated = about("ResourceUpdatedNotification", id)
+        await say(server, updated["method"], updated["params"])
+        assert await next_update(streams.entered[uri]) == updated["params"]
+        ended = about(end, id)
+        if "method" in ended:
+            await say(server, ended["method"], ended["params"])
+        else:
+            await release(server, "subscriptions/listen", result=ended["result"])
+            await streams.begin()
+        # It is over, and no fault of anybody: the server is asked for another.
+        again = (await streams.asked(3))[-1]
+        assert again["resourceSubscriptions"] == [uri]
+        assert server.status().stray == server.status().noise == 0
+        group.cancel_scope.cancel()
+
+
 # -- 4.7: pages ----------------------------------------------------------------------------
 
 
@@ -361,3 +422,30 @@ def test_a_batch_is_heard_member_by_member() -> None:
     assert isinstance(first, Answer)
     assert isinstance(second, Refusal)
     assert (first.id, second.id, second.code) == (3, 4, -32601)
+
+
+def test_the_pages_to_visit_are_read_as_given() -> None:
+    [example] = named("URLElicitationRequiredError")
+    [event] = heard(example)
+    assert isinstance(event, Refusal)
+    [page] = example.value["error"]["data"]["elicitations"]
+    wanted = session(OLD).era.wanted(event.code, payload.told(event.data))
+    assert wanted == {"e1": {"method": "elicitation/create", "params": page}}
+
+
+def test_a_legacy_task_is_asked_for_and_fetched_as_given() -> None:
+    tasks = CoreTasks({"requests": {"tools": {"call": {}}}})
+    [call] = named("CallToolRequest", "4.9")
+    one = session(OLD, used=5)
+    _, item = one.request("tools/call", tasks.augmented({"name": "slow", "arguments": {}}, 60.0))
+    assert written(item.frame) == call.value
+    [example] = named("CreateTaskResult")
+    [event] = heard(example)
+    assert isinstance(event, Answer)
+    made = tasks.made(one.era.read("tools/call", event.result))
+    assert made is not None
+    assert (made.id, made.status, made.ttl, made.poll) == ("k1", "working", 60.0, 0.5)
+    assert made.created_at == "2026-01-01T00:00:00Z"
+    [fetch] = named("GetTaskPayloadRequest")
+    one = session(OLD, used=7)
+    assert written(one.request("tasks/result", {"taskId": made.id})[1].frame) == fetch.value

@@ -140,6 +140,13 @@ def test_the_examples_of_tasks_are_read_as_they_are_meant() -> None:
     assert failed.ttl == 60.0
     told = EXTENSION.told(raw(example("TaskStatusNotification")["params"]))
     assert EXTENSION.step(told) == Again()
+    for name, method in (
+        ("UpdateTaskResult", "tasks/update"),
+        ("CancelTaskResult", "tasks/cancel"),
+    ):
+        acknowledged = raw(example(name)["result"])
+        assert opened().era.read(method, acknowledged) == acknowledged
+        assert EXTENSION.cancelled(acknowledged) is None  # it tells of no task
 
 
 @needs_spec

@@ -140,6 +140,10 @@ class Era(Protocol):
         """Whether structured content may be any JSON value, and not only an object (TOOL-05)."""
 
     @property
+    def mirrors(self) -> bool:
+        """Whether arguments that tools mark are repeated in headers, where there are headers."""
+
+    @property
     def pings(self) -> bool:
         """Whether ``ping`` exists, so that a server can be asked whether it is well."""
 

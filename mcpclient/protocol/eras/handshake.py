@@ -42,6 +42,7 @@ class Handshake:
     name = "handshake"
     server_may_ask = True
     pings = True
+    mirrors = False
     deprecated: frozenset[str] = frozenset()
     structured_any = False
 

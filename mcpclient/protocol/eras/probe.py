@@ -19,6 +19,7 @@ from mcpclient.protocol.eras import Refused, Terms
 from mcpclient.protocol.eras.handshake import as_mapping, as_text, shown
 from mcpclient.protocol.eras.stateless import SERVER_KEY
 from mcpclient.protocol.events import Answer, Broken, Refusal
+from mcpclient.protocol.httprules import is_evidence
 
 
 class Silence(Struct, frozen=True, gc=False):
@@ -27,6 +28,12 @@ class Silence(Struct, frozen=True, gc=False):
 
 class Death(Struct, frozen=True, gc=False):
     """An outcome: the server's process ended, or closed its stdout."""
+
+
+class Status(Struct, frozen=True, gc=False):
+    """An outcome: an HTTP status came instead of an answer."""
+
+    code: int
 
 
 class Speak(Struct, frozen=True):
@@ -50,13 +57,17 @@ class Shake(Struct, frozen=True, gc=False):
     version: str
 
 
+class Undecided(Struct, frozen=True, gc=False):
+    """A verdict: it tells of the moment, not of the era; try again later."""
+
+
 class Respawn(Struct, frozen=True, gc=False):
     """A verdict: some old servers die of an unknown first request; start a fresh one and open it
     with ``initialize``."""
 
 
-Outcome = Answer | Refusal | Broken | Silence | Death
-Verdict = Speak | ProbeAgain | Shake | Respawn | Refused
+Outcome = Answer | Refusal | Broken | Silence | Death | Status
+Verdict = Speak | ProbeAgain | Shake | Respawn | Refused | Undecided
 
 
 class _DiscoverResult(
@@ -103,6 +114,8 @@ def judge(outcome: Outcome, *, again: bool) -> Verdict:
             return Refused(oddlines.LSP)  # it would answer initialize the same way (B25)
         case Refusal() | Broken():
             return Shake(versions.HANDSHAKE[-1])
+        case Status(code=code):
+            return Shake(versions.HANDSHAKE[-1]) if is_evidence(code) else Undecided()
         case Silence():
             return Shake(versions.HANDSHAKE[-1])
         case Death():

@@ -60,6 +60,7 @@ class Stateless:
     name = "stateless"
     server_may_ask = False
     pings = False
+    mirrors = True
     deprecated = frozenset({ROOTS, SAMPLING})
     structured_any = True
     declares_completions = True
