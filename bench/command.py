@@ -82,7 +82,8 @@ class Bench:
                     who, self.pythons[who], measurement.repeat[self.quick], limit
                 )
             else:
-                argv = [self.pythons[who], "-m", DRIVERS[who], *self.order(measurement, mode)]
+                driver = measurement.driver or DRIVERS[who]
+                argv = [self.pythons[who], "-m", driver, *self.order(measurement, mode)]
                 figures = figures_of(argv, limit)
         except DriverFailed as failure:
             print(f"\n{label} failed: {failure}", file=sys.stderr)

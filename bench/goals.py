@@ -64,6 +64,7 @@ def goals(results: Results) -> list[Goal]:
     loaded = results.last("imports", "free", "ours", "loaded")
     peak = results.ratio("memory", "free", "peak_mb", "ours", "sdk")
     imports = results.median("imports", "free", "ours", "import_ms")
+    handle_call = ours("handle_call", "p50_us")
     return [
         Goal("sequential, pinned: share of raw", rate("sequential", "pinned", "raw"), "≥", 0.50),
         Goal(
@@ -105,6 +106,16 @@ def goals(results: Results) -> list[Goal]:
             for mode in BOTH
         ],
         Goal("import: over a bare interpreter", imports, "≤", 60, " ms"),
+        *[
+            Goal(
+                f"import of mcpclient.{face}: over a bare interpreter",
+                results.median("imports", "free", "ours", f"{face}_ms"),
+                "≤",
+                60,
+                " ms",
+            )
+            for face in ("handles", "blocking")
+        ],
         Goal(
             "import: HTTP libraries and loop backends loaded",
             None if loaded is None else float(len(loaded)),
@@ -116,5 +127,11 @@ def goals(results: Results) -> list[Goal]:
         Goal("a connected server: memory, traced", traced, "≤", 40, " KB"),
         # A pool may have grown by a few threads; a thread for each server would be 1.
         Goal("a connected server: threads", fleet["threads_per_server"], "≤", 0.1),
+        *[
+            Goal(
+                f"a handle call, {mode}: the host's thread, p50", handle_call(mode), "≤", 50, " µs"
+            )
+            for mode in BOTH
+        ],
         Goal("50 servers started: longest stall of the loop", fleet["stall_ms"], "≤", 30, " ms"),
     ]

@@ -14,6 +14,17 @@ STATEMENTS: dict[Who, tuple[str, str]] = {
     "sdk": ("import mcp", "from mcp import Client, StdioServerParameters"),
 }
 
+# The other ways in, which must not cost an editor more.
+FACES: dict[Who, dict[str, str]] = {
+    "ours": {
+        "handles_ms": "import mcpclient.handles",
+        "blocking_ms": "import mcpclient.blocking",
+        "handles_first_name_ms": "from mcpclient.handles import Manager",
+        "blocking_first_name_ms": "from mcpclient.blocking import Manager",
+    },
+    "sdk": {},
+}
+
 HTTP = [
     *["aiohttp", "h11", "h2", "http.client", "http.server", "httpcore", "httpcore2", "httpx"],
     *["httpx2", "httpx_sse", "requests", "sse_starlette", "starlette", "urllib.request"],
@@ -36,7 +47,12 @@ def measure(who: Who, python: str, repeat: int, limit: float) -> Figures:
     modules = json.loads(run([python, "-c", code], limit))  # this also writes the byte code
     loaded = [name for name in HTTP + LOOPS if name in modules]
     run([python, "-c", first_name], limit)
-    spans: dict[str, list[float]] = {"pass": [], package: [], first_name: []}
+    faces = FACES[who]
+    for statement in faces.values():
+        run([python, "-c", statement], limit)
+    spans: dict[str, list[float]] = {
+        statement: [] for statement in ("pass", package, first_name, *faces.values())
+    }
     for _ in range(repeat):
         for statement, taken in spans.items():
             taken.append(seconds(python, statement, limit))
@@ -45,5 +61,6 @@ def measure(who: Who, python: str, repeat: int, limit: float) -> Figures:
         "bare_ms": bare * 1e3,
         "import_ms": (median(spans[package]) - bare) * 1e3,
         "first_name_ms": (median(spans[first_name]) - bare) * 1e3,
+        **{name: (median(spans[face]) - bare) * 1e3 for name, face in faces.items()},
         "loaded": loaded,
     }

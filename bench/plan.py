@@ -31,9 +31,11 @@ class Measurement:
     seconds: tuple[float, float] = (1.0, 0.3)
     repeat: tuple[int, int] = (5, 2)
     limit: float = 30.0  # seconds, then the driver is killed
+    driver: str | None = None  # a module; None: that of the contestant
 
 
 IMPORTS = "imports"
+FACES = "bench.drive_faces"
 
 PLAN = (
     Measurement("sequential", EVERYBODY, BOTH),
@@ -45,6 +47,8 @@ PLAN = (
     Measurement(IMPORTS, CLIENTS, FREE, rounds=(3, 1), repeat=(5, 3)),
     Measurement("fleet", EVERYBODY, FREE, rounds=(3, 1)),
     Measurement("fleet_traced", CLIENTS, FREE, rounds=(1, 1)),
+    Measurement("handle_call", ("ours",), BOTH, rounds=(3, 1), seconds=(2.0, 1.0), driver=FACES),
+    Measurement("many_threads", ("ours",), FREE, rounds=(1, 1), seconds=(10.0, 2.0), driver=FACES),
 )
 
 SERVERS = 50

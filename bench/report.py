@@ -36,6 +36,10 @@ ROWS = (
     Row("list of 1 000 tools, ms", "tools", "list_ms"),
     Row("import, ms over a bare interpreter", "imports", "import_ms", "less", ("free",)),
     Row("import and first name, ms", "imports", "first_name_ms", "less", ("free",)),
+    Row("import of mcpclient.handles, ms", "imports", "handles_ms", "less", ("free",)),
+    Row("… and first name, ms", "imports", "handles_first_name_ms", "less", ("free",)),
+    Row("import of mcpclient.blocking, ms", "imports", "blocking_ms", "less", ("free",)),
+    Row("… and first name, ms", "imports", "blocking_first_name_ms", "less", ("free",)),
     Row("peak memory after a call, MB", "memory", "peak_mb", "less", ("free",)),
     Row("50 servers: until all are connected, s", "fleet", "start_s", "less", ("free",)),
     Row("50 servers: longest stall of the loop, ms", "fleet", "stall_ms", "less", ("free",)),
@@ -59,6 +63,11 @@ ROWS = (
     ),
     Row("threads per connected server", "fleet", "threads_per_server", "-", ("free",)),
     Row("descriptors per connected server", "fleet", "fds_per_server", "-", ("free",)),
+    Row("a handle call: the host's thread, p50 µs", "handle_call", "p50_us"),
+    Row("a handle call: the host's thread, p99 µs", "handle_call", "p99_us"),
+    Row("a tick with an answer, p50 µs", "handle_call", "tick_p50_us"),
+    Row("32 threads on 4 servers, calls/s", "many_threads", "per_second", "more", ("free",)),
+    Row("32 threads on 4 servers, CPU µs a call", "many_threads", "cpu_us", "less", ("free",)),
 )
 
 NAMES: Mapping[Who, str] = {"raw": "raw pipes", "ours": "mcpclient", "sdk": "official SDK"}

@@ -1,4 +1,4 @@
-"""The bench of the behaviour suite: a manager over memory or stdio that copies every frame."""
+"""The bench of the behaviour suite: a manager over any medium that copies every frame."""
 
 from __future__ import annotations
 
@@ -9,15 +9,19 @@ from pathlib import Path
 from typing import Any
 
 from mcpclient import Manager, Server, ServerSpec, Timeouts, loops
+from mcpclient.engine.relayed import Relayed
 from mcpclient.ground.exits import Exit
 from mcpclient.protocol.envelope import Outgoing
 from mcpclient.protocol.framing import Oversize
 from mcpclient.transports.base import Sink, Transport
 from mcpclient.transports.memory import MemoryTransport, pair
+from mcpclient.transports.streams import HUNG_UP
+from tests.behaviour import faces
 from tests.behaviour.server import STATELESS, encoded
 from tests.behaviour.server import Server as Peer
 from tests.conftest import QUICK
 from tests.protocol.schemas import SPEC, allowed, by_method, check, check_sent, definitions
+from tests.relays import Relay
 
 SCRIPT = Path(__file__).with_name("server.py")
 # What answers a method, where the schemas name it; all else is an empty result.
@@ -34,6 +38,14 @@ RESULTS = {
     "completion/complete": "CompleteResult",
     "subscriptions/listen": "SubscriptionsListenResult",
 }
+
+
+def endings(server: Server, code: int) -> tuple[Exit, ...]:
+    """Return how a life may have ended whose server exited with a code, as far as it shows."""
+    if server.spec.url is None:
+        return (Exit(code=code),)
+    # With something unread, a socket is reset.
+    return (HUNG_UP, Exit(words="the connection broke (Connection reset by peer)"))
 
 
 class Host:
@@ -143,20 +155,24 @@ class Bench:
     """A manager with one server, and what went over the wire in each of its lives.
 
     Attributes:
+        face: ``async``, ``blocking`` or ``handles``: whose manager it is.
         version: The version that the server speaks.
-        medium: ``memory`` or ``stdio``.
+        medium: ``memory``, ``stdio`` or ``unix``.
         lives: One for each process, or what stands for one.
         lawful: Whether the server keeps the rules, so that its frames are checked too.
         peer: Makes the server of a life in memory.
+        relay: Serves a script on a socket.
     """
 
-    def __init__(self, version: str, medium: str) -> None:
+    def __init__(self, version: str, medium: str, relay: Callable[..., Relay], face: str) -> None:
+        self.face = face
         self.version = version
         self.medium = medium
+        self.relay = relay
         self.lives: list[Life] = []
         self.lawful = True
         self.peer: Callable[[str], Peer] = Peer
-        self.manager = Manager()
+        self.manager: Any = Manager()
 
     @property
     def stateless(self) -> bool:
@@ -180,23 +196,30 @@ class Bench:
         """
         bench = self
 
-        class Copying(Manager):
-            async def _connect(self, spec: ServerSpec) -> Transport:
+        class Copying(Manager if self.face == "async" else Relayed):  # type: ignore[misc]
+            async def _connect(self, *how: Any, **more: Any) -> Transport:
                 if bench.medium == "memory":
                     inner, far = pair(loops.current())
                     Host(far, bench.peer(bench.version))
                     life = Life(inner)
                 else:
-                    life = Life(await super()._connect(spec))
+                    life = Life(await super()._connect(*how, **more))
                 bench.lives.append(life)
                 return life
 
         usual = {"restart": QUICK, "timeouts": Timeouts(eof=1.0, term=0.5, settle=0.01)}
-        argv = ["-I", "-S", str(SCRIPT), self.version]
-        entry = ServerSpec(sys.executable, argv, **{**usual, **(spec or {})})
-        self.manager = Copying({"peer": entry}, **options)
+        if self.medium == "unix":
+            where: dict[str, Any] = {"url": self.relay("unix", str(SCRIPT), self.version).url}
+        else:
+            where = {
+                "command": sys.executable,
+                "args": ["-I", "-S", str(SCRIPT), self.version],
+            }
+        entry = ServerSpec(**{**where, **usual, **(spec or {})})
+        self.manager = faces.manager(self.face, Copying, {"peer": entry}, options)
         await self.manager.open()
-        return self.manager["peer"]
+        server: Server = self.manager["peer"]
+        return server
 
     def check(self) -> None:
         """Hold every frame against the schema of the version that is spoken."""

@@ -259,6 +259,7 @@ async def test_who_asks_is_said_as_the_era_says_it(bench: Bench) -> None:
         }
 
 
+@pytest.mark.odd_frames("one is to be found")
 @pytest.mark.parametrize("medium", ["memory"])
 async def test_a_frame_that_no_schema_allows_would_fail_its_test(medium: str, bench: Bench) -> None:
     server = await bench.open()
