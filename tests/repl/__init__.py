@@ -1,0 +1,1 @@
+"""Tests of exploring servers: the objects, the prompts, a notebook."""
