@@ -17,7 +17,7 @@ EDITABLE := .venv/.editable-$(FOR)
 TYPED := $(wildcard mcpclient bench examples scripts)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test format bench chaos setup interpreter venv real clean
+.PHONY: help demo test format bench chaos setup programs suite interpreter venv real clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
@@ -25,7 +25,7 @@ help: ## show this list
 demo: setup ## real servers start, answer, crash, come back and stop
 	@$(PY) examples/demo.py
 
-test: setup ## format, lint, types, tests on asyncio and trio, the wheel
+test: setup programs suite ## format, lint, types, tests on asyncio and trio, the wheel
 	$(PY) -m ruff format --check .
 	$(PY) -m ruff check .
 	$(PY) -m mypy $(TYPED)
@@ -51,6 +51,12 @@ venv: $(EDITABLE)
 
 real: interpreter
 	@$(PYTHON) scripts/setup_real.py
+
+suite: interpreter
+	@$(PYTHON) scripts/setup_real.py conformance
+
+programs: interpreter
+	@$(PYTHON) scripts/setup_programs.py
 
 interpreter:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \

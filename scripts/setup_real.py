@@ -2,6 +2,7 @@
 
     python3 scripts/setup_real.py             the servers: .real/py, .real/sqlite, .real/npm
     python3 scripts/setup_real.py sdk         the official SDK for the benchmark: .real/sdk
+    python3 scripts/setup_real.py conformance the official conformance suite: .real/conformance
 
 Standard library only: it runs before anything is installed. Each environment carries a stamp, a
 hash of its pins, so a second run installs nothing. `.real/servers.json` tells which server starts
@@ -30,6 +31,8 @@ PINS = ROOT / "real"
 REAL = ROOT / ".real"
 STAMP = ".stamp"
 SERVERS = ("py", "sqlite", "npm")
+# Those of npm: where their pins are, and what a line about them calls them.
+NPM = {"npm": (PINS, "the npm servers are"), "conformance": (PINS / "conformance", "the suite is")}
 OLDEST_NODE = 18  # what the npm servers' own SDK asks for
 PIP_SECONDS = 900.0
 NPM_SECONDS = 300.0  # a registry that hangs must not hang the tests: the npm servers are optional
@@ -117,14 +120,15 @@ def node_problem() -> str | None:
     return None
 
 
-def make_npm() -> None:
-    """Make `.real/npm` from `real/package-lock.json` where Node.js is; say what is left out."""
-    pins = (PINS / "package.json", PINS / "package-lock.json")
-    home = REAL / "npm"
+def make_npm(name: str) -> None:
+    """Make `.real/<name>` from its `package-lock.json` where Node.js is; say what is left out."""
+    folder, what = NPM[name]
+    pins = (folder / "package.json", folder / "package-lock.json")
+    home = REAL / name
     stamp = stamp_of(*pins)
     problem = node_problem()
     if problem is not None:
-        say(f"the npm servers are left out: {problem}")
+        say(f"{what} left out: {problem}")
         return
     if is_made(home, stamp):
         return
@@ -138,10 +142,10 @@ def make_npm() -> None:
         run(command, cwd=home, seconds=NPM_SECONDS)
     except StepFailed as error:
         one_line = " | ".join(str(error).splitlines()[:4])
-        say(f"the npm servers are left out: {one_line}")
+        say(f"{what} left out: {one_line}")
         return
     (home / STAMP).write_text(stamp, "utf-8")
-    say(f".real/npm installed in {time.monotonic() - begun:.1f} s")
+    say(f".real/{name} installed in {time.monotonic() - begun:.1f} s")
 
 
 def write_servers() -> None:
@@ -193,15 +197,15 @@ def one_at_a_time() -> Iterator[None]:
 def main() -> int:
     """Make what the arguments name; return the exit code."""
     parser = argparse.ArgumentParser(description="Make the environments of the real servers.")
-    what = "py, sqlite, npm, sdk (default: the first three)"
+    what = "py, sqlite, npm, sdk, conformance (default: the first three)"
     parser.add_argument("names", nargs="*", metavar="NAME", help=what)
     names: list[str] = parser.parse_args().names or list(SERVERS)
-    if unknown := set(names) - {*SERVERS, "sdk"}:
+    if unknown := set(names) - {*SERVERS, *NPM, "sdk"}:
         parser.error(f"unknown environment: {', '.join(sorted(unknown))}")
     failed = False
     with one_at_a_time(), ThreadPoolExecutor(max_workers=2) as pool:
         making = {
-            name: pool.submit(make_npm if name == "npm" else partial(make_python, name))
+            name: pool.submit(partial(make_npm if name in NPM else make_python, name))
             for name in names
         }
         for name, done in making.items():

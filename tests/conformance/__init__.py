@@ -1,0 +1,1 @@
+"""The protocol's official conformance suite, run against this client and the kit's server."""
