@@ -219,7 +219,7 @@ time.sleep(1.2)
 for message in _wire.messages():
     answer = _wire.answer_stateless(message)
     if message.get("method") == "initialize":
-        time.sleep(0.2)
+        time.sleep(1.0)
     if answer:
         _wire.send(answer)
 """

@@ -209,7 +209,7 @@ async def test_all_who_wait_share_one_who_asks(era: str) -> None:
 @ERAS
 async def test_who_waits_for_a_result_may_leave_and_the_task_goes_on(era: str) -> None:
     async with tasker(era) as server:
-        started = await server.start_tool(SOON[era], {"seconds": 0.4, "text": "late"})
+        started = await server.start_tool(SOON[era], {"seconds": 1.4, "text": "late"})
         with pytest.raises(CallTimedOut) as caught:
             await started.result(timeout=0.05)
         assert "did not end within 50 ms; it goes on" in str(caught.value)
