@@ -140,8 +140,8 @@ def _text(field: Mapping[str, Any], value: object) -> str | None:
     if most is not None and len(value) > most:
         return f"must have at most {most} characters"
     wanted = field.get("format")
-    if isinstance(wanted, str) and wanted in _FORMATS:
-        what, fits = _FORMATS[wanted]
+    if isinstance(wanted, str) and wanted in FORMATS:
+        what, fits = FORMATS[wanted]
         if not fits(value):
             return f"must be {what}"
     return _among(field, value)
@@ -176,7 +176,7 @@ def _list(field: Mapping[str, Any], value: object) -> str | None:
     if most is not None and len(value) > most:
         return f"must have at most {most} of the choices"
     items = field.get("items")
-    options = _options(items) if isinstance(items, Mapping) else None
+    options = choices(items) if isinstance(items, Mapping) else None
     if options is not None and not set(value) <= {one for one in options if isinstance(one, str)}:
         return f"may hold only {_shown(options)}"
     return None
@@ -229,7 +229,7 @@ def _kind(value: object) -> str:
 # -- choices -------------------------------------------------------------------------------
 
 
-def _options(part: Mapping[str, Any]) -> list[Any] | None:
+def choices(part: Mapping[str, Any]) -> list[Any] | None:
     """Return the values to choose from, or None if it cannot be told which they are.
 
     ``enumNames`` and ``title`` are for people and no values.
@@ -246,7 +246,7 @@ def _options(part: Mapping[str, Any]) -> list[Any] | None:
 
 
 def _among(field: Mapping[str, Any], value: object) -> str | None:
-    options = _options(field)
+    options = choices(field)
     # By type as well: in Python True is 1.
     if options is None or any(
         isinstance(one, bool) == isinstance(value, bool) and one == value for one in options
@@ -314,7 +314,7 @@ def _is_date_time(value: str) -> bool:
     return second <= 60  # a leap second
 
 
-_FORMATS: Final[dict[str, tuple[str, Callable[[str], bool]]]] = {
+FORMATS: Final[dict[str, tuple[str, Callable[[str], bool]]]] = {
     "email": ("an e-mail address", _is_email),
     "uri": ("a URI, such as https://example.com/", _is_uri),
     "date": ("a date as YYYY-MM-DD", _is_date),

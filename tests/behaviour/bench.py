@@ -106,6 +106,7 @@ class Life:
         self._sink = sink
         self.rest, self.oversize = sink.rest, sink.oversize
         self.stalled, self.gone = sink.stalled, sink.gone
+        self.failed = sink.failed
         self._inner.start(self)
 
     def send(self, item: Outgoing) -> None:
@@ -126,6 +127,13 @@ class Life:
         assert self._sink is not None
         self.got.append(line)
         self._sink.frame(line)
+
+    def reply(self, item: Outgoing, body: bytes) -> bool:
+        assert self._sink is not None
+        taken = self._sink.reply(item, body)
+        if taken:
+            self.got.append(body)
+        return taken
 
     # For the test.
 
@@ -157,11 +165,12 @@ class Bench:
     Attributes:
         face: ``async``, ``blocking`` or ``handles``: whose manager it is.
         version: The version that the server speaks.
-        medium: ``memory``, ``stdio`` or ``unix``.
+        medium: ``memory``, ``stdio`` or ``unix``; over HTTP ``http``, or what a proxy does to it.
         lives: One for each process, or what stands for one.
         lawful: Whether the server keeps the rules, so that its frames are checked too.
         peer: Makes the server of a life in memory.
         relay: Serves a script on a socket.
+        url: Where the server is, over HTTP.
     """
 
     def __init__(self, version: str, medium: str, relay: Callable[..., Relay], face: str) -> None:
@@ -169,6 +178,7 @@ class Bench:
         self.version = version
         self.medium = medium
         self.relay = relay
+        self.url = ""
         self.lives: list[Life] = []
         self.lawful = True
         self.peer: Callable[[str], Peer] = Peer
@@ -208,8 +218,10 @@ class Bench:
                 return life
 
         usual = {"restart": QUICK, "timeouts": Timeouts(eof=1.0, term=0.5, settle=0.01)}
-        if self.medium == "unix":
-            where: dict[str, Any] = {"url": self.relay("unix", str(SCRIPT), self.version).url}
+        if self.url:
+            where: dict[str, Any] = {"url": self.url}
+        elif self.medium == "unix":
+            where = {"url": self.relay("unix", str(SCRIPT), self.version).url}
         else:
             where = {
                 "command": sys.executable,

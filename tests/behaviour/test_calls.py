@@ -23,6 +23,14 @@ async def journal(server: Any, method: str) -> list[dict[str, Any]]:
     return [one for one in received if one.get("method") == method]
 
 
+async def told(server: Any, method: str) -> list[dict[str, Any]]:
+    """Return what it received of one method, as soon as there is any."""
+    with anyio.fail_after(10):
+        while not (received := await journal(server, method)):
+            await anyio.sleep(0.005)
+        return received
+
+
 async def test_the_opening_finds_the_era_and_agrees_on_the_servers_version(bench: Bench) -> None:
     server = await bench.open()
     assert (server.era, server.protocol_version, server.state) == (None, None, "idle")
@@ -166,10 +174,11 @@ async def test_an_answer_after_the_time_out_is_dropped_silently(bench: Bench) ->
     assert "no answer within" in str(caught.value)
     # The late answer stands in front of this one.
     assert (await server.invoke_tool("release", {"keys": ["late"]})).text == "released 1"
+    await eventually(lambda: server.status().late)
     status = server.status()
     assert (status.late, status.stray, status.noise, status.in_flight) == (1, 0, 0, 0)
     [held] = [one for one in bench.life.of("tools/call") if one["params"]["name"] == "hold"]
-    [cancel] = await journal(server, "notifications/cancelled")
+    [cancel] = await told(server, "notifications/cancelled")
     assert cancel["params"]["requestId"] == held["id"]
     assert cancel["params"]["reason"] == "timed out"
 
@@ -190,7 +199,7 @@ async def test_the_callers_cancellation_reaches_the_server(bench: Bench) -> None
         await eventually(lambda: bench.life.of("tools/call"))
         group.cancel_scope.cancel()
     assert ended == ["hold"]
-    [cancel] = await journal(server, "notifications/cancelled")
+    [cancel] = await told(server, "notifications/cancelled")
     assert cancel["params"]["requestId"] == bench.life.of("tools/call")[0]["id"]
     # The server gave it up, and nothing of it comes back.
     assert (await server.invoke_tool("release", {"keys": ["gone"]})).text == "released 0"

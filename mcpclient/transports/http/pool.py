@@ -328,12 +328,30 @@ def _unreached(problem: Exception) -> Unreached:
         return Unreached(f"it did not answer within {_CONNECT:g} s")
     cause = problem.args[0] if problem.args else None
     if isinstance(cause, ssl.SSLCertVerificationError):
-        return Unreached(
-            f"its certificate is not trusted ({cause.verify_message}); if it is of a private "
-            "authority, name the authority's file in SSL_CERT_FILE",
-            final=True,
-        )
+        return Unreached(_untrusted(cause.verify_code, cause.verify_message), final=True)
+    if isinstance(cause, ssl.SSLError) and cause.reason in _NO_TLS:
+        return Unreached("it does not speak TLS; is it an http url?")
     return Unreached(_said(problem))
+
+
+# What OpenSSL calls the first bytes of an answer that is plain HTTP.
+_NO_TLS = ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "HTTP_REQUEST")
+
+
+def _untrusted(code: int, words: str) -> str:
+    """Say what is wrong with a certificate, by the numbers of OpenSSL, and what to do."""
+    match code:
+        case 9:
+            return "its certificate is not valid yet; is the clock of this machine right?"
+        case 10:
+            return "its certificate has expired; whoever runs the server must renew it"
+        case 62 | 64:
+            return f"its certificate is not for this host ({words}); is the host of the url right?"
+        case _:
+            return (
+                f"its certificate is not trusted ({words}); if it is of a private authority, "
+                "name the authority's file in SSL_CERT_FILE"
+            )
 
 
 def _said(problem: BaseException) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import anyio
 import httpcore2
 
 if TYPE_CHECKING:
@@ -67,7 +68,13 @@ class _Joining(httpcore2.AsyncNetworkStream):
         server_hostname: str | None = None,
         timeout: float | None = None,
     ) -> httpcore2.AsyncNetworkStream:
-        return _Joining(await self._stream.start_tls(ssl_context, server_hostname, timeout))
+        try:
+            return _Joining(await self._stream.start_tls(ssl_context, server_hostname, timeout))
+        except BaseException:
+            # The library closes it only if it was no cancellation.
+            with anyio.CancelScope(shield=True):
+                await self._stream.aclose()
+            raise
 
     def get_extra_info(self, info: str) -> Any:
         return self._stream.get_extra_info(info)
