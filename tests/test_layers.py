@@ -30,8 +30,9 @@ LAYERS = {
     "supervision": 4,
     "features": 5,
     "manager": 6,
-    # The faces, each one package of its own, and below them the engine they share.
+    # The faces, each one package of its own, and below them what they share.
     "engine": 7,
+    "asking": 7,
     "blocking": 7,
     "handles": 7,
     "cli": 7,
@@ -48,6 +49,7 @@ ALLOWED = {
     ("repl", "blocking"),  # whose managers it explores
     ("repl", "handles"),
     *((face, "engine") for face in ("blocking", "handles", "cli", "repl")),
+    *((face, "asking") for face in ("cli", "repl")),
 }
 FORBIDDEN = {
     ("features", "supervision"): "features and supervision know nothing of each other",

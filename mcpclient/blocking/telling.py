@@ -10,6 +10,7 @@ if TYPE_CHECKING:
 
     from mcpclient.connection.progress import Progress
     from mcpclient.engine.calls import Call
+    from mcpclient.engine.errands import Errands
 
 T = TypeVar("T")
 _log = logging.getLogger("mcpclient")
@@ -51,7 +52,19 @@ class Telling:
 
         if call.watch(ended):
             ended()
+        errands = call.errands
+        if errands is None:
+            self._tell_all(None)
+        else:
+            with errands.taken(lambda: self._facts.put(())):
+                self._tell_all(errands)
+
+    def _tell_all(self, errands: Errands | None) -> None:
         while (facts := self._facts.get()) is not None:
+            if errands is not None:
+                errands.do()
+            if not facts:
+                continue  # it only woke this thread, for an errand
             try:
                 answer = self._handler(*facts)
                 if hasattr(answer, "__await__"):

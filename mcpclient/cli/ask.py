@@ -214,7 +214,7 @@ def _asked(state: State, words: tuple[str, ...], second: str) -> tuple[tuple[str
 def _run(state: State, server: tuple[str, ...], work: Work) -> int:
     from mcpclient.cli.running import run  # with it come the loop and the manager
 
-    return run(state, work, server)
+    return run(state, work, server, asking=True)
 
 
 def _show_messages(session: Session) -> None:

@@ -158,7 +158,7 @@ def _run(
 ) -> int:
     from mcpclient.cli.running import run  # with it come the loop and the manager
 
-    return run(state, work, server)
+    return run(state, work, server, asking=True)
 
 
 def _listing(

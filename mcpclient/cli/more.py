@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from mcpclient.cli.options import common, state_of
@@ -49,5 +51,10 @@ def repl(context: click.Context, names: tuple[str, ...]) -> int:
             state.out.aside(f"left out: {problem}")
         else:
             specs[name] = adapted(source.specs[name], state, lasting=True)
-    shell.run(specs, config=source.path)
+    more: dict[str, Any] = {}
+    if state.roots:
+        more["roots"] = state.roots
+    if state.silent:
+        more["on_elicit"] = None  # left out, the prompt asks
+    shell.run(specs, config=source.path, **more)
     return 0

@@ -29,6 +29,8 @@ class State:
         timeout: Seconds for each call, or None for what the file says.
         variables: Of the environment, given with ``-e``.
         headers: For servers behind a URL, given with ``-H``.
+        roots: What servers are told of the files they may use.
+        silent: Whether the person is never asked.
         quiet: Whether only results and errors are told.
         verbose: How much more is told.
     """
@@ -39,6 +41,8 @@ class State:
     timeout: float | None = None
     variables: dict[str, str] = field(default_factory=dict)
     headers: dict[str, str] = field(default_factory=dict)
+    roots: list[str] = field(default_factory=list)
+    silent: bool = False
     quiet: bool = False
     verbose: int = 0
 
@@ -106,6 +110,10 @@ def _headers(context: click.Context, parameter: click.Parameter, value: tuple[st
         state_of(context).headers[name.strip()] = text.strip()
 
 
+def _roots(context: click.Context, parameter: click.Parameter, value: tuple[str, ...]) -> None:
+    state_of(context).roots.extend(value)
+
+
 def _seconds(context: click.Context, parameter: click.Parameter, value: float | None) -> None:
     if value is not None:
         if not 0 < value < 1e9:
@@ -157,6 +165,21 @@ _OPTIONS = (
         multiple=True,
         take=_headers,
         help="A header for servers behind a URL.",
+    ),
+    _option(
+        "--root",
+        metavar="PATH",
+        multiple=True,
+        type=click.Path(exists=True),
+        take=_roots,
+        help="A file or folder that servers are told to use.",
+    ),
+    _option(
+        "--no-input",
+        "no_input",
+        is_flag=True,
+        take=_told("silent"),
+        help="Never ask you what a server wants to know.",
     ),
     _option("-q", "--quiet", is_flag=True, take=_told("quiet"), help="Tell nothing but results."),
     _option(

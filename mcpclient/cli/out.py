@@ -7,17 +7,23 @@ from __future__ import annotations
 
 import os
 import sys
+from collections import deque
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from mcpclient.cli import safe
 from mcpclient.cli.problems import Failure, Hangup
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
+
+    from mcpclient.cli.bar import Bar
 
 # No column but the last takes more than this of a terminal's width.
 _WIDEST = 48
 _LEAST = 16
+# Lines that wait while a person is asked; of more, the oldest are dropped.
+_HELD = 1000
 
 
 class Out:
@@ -32,7 +38,9 @@ class Out:
         writing: Whether a write is under way: then a signal must break it off, for whoever reads
             may never take it.
         broken: Whether stdout took no more.
+        interrupted: Whether a signal asked us to leave.
         undo: What brings the terminal back into its state, if it is in another.
+        bar: What else is drawn on stderr; it makes place for a talk.
     """
 
     def __init__(self, *, json: bool = False, quiet: bool = False, verbose: int = 0) -> None:
@@ -43,7 +51,11 @@ class Out:
         self.watched = sys.stderr.isatty()
         self.writing = False
         self.broken = False
+        self.interrupted = False
         self.undo: Callable[[], None] | None = None
+        self.bar: Bar | None = None
+        # What is told aside while a person is asked; None if nobody is.
+        self._held: deque[str] | None = None
         plain = "NO_COLOR" in os.environ or os.environ.get("TERM") == "dumb"
         self._colour = self.terminal and not plain
         self._colour_aside = self.watched and not plain
@@ -101,12 +113,35 @@ class Out:
             self.aside(text)
 
     def aside(self, text: str) -> None:
-        """Write a line to stderr."""
+        """Write a line to stderr; behind a talk with a person, if there is one."""
+        if self._held is not None:
+            self._held.append(text)
+        else:
+            self.ask(text.rstrip("\n") + "\n")
+
+    def ask(self, text: str) -> None:
+        """Write to stderr what a person is to read at once, as it is but for what acts."""
         try:
-            sys.stderr.write(safe.lines(text).rstrip("\n") + "\n")
+            sys.stderr.write(safe.lines(text))
             sys.stderr.flush()
         except OSError:
             pass  # nobody listens there
+
+    @contextmanager
+    def talking(self) -> Iterator[None]:
+        """Within this a person is asked: all else on stderr waits, at most the last thousand."""
+        if self.bar is not None:
+            self.bar.pause()
+        self._held = held = deque[str](maxlen=_HELD)
+        try:
+            yield
+        finally:
+            self._held = None
+            self.undo = None
+            for text in held:
+                self.aside(text)
+            if self.bar is not None:
+                self.bar.resume()
 
     def problem(self, failure: Failure) -> None:
         """Tell what went wrong."""

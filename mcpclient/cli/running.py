@@ -26,6 +26,7 @@ from mcpclient.supervision.policy import RestartPolicy
 if TYPE_CHECKING:
     from mcpclient.cli.options import State
     from mcpclient.cli.out import Out
+    from mcpclient.cli.person import Person
     from mcpclient.cli.sources import Source
     from mcpclient.manager.server import Server
     from mcpclient.manager.spec import ServerSpec
@@ -76,6 +77,7 @@ def run(
     names: tuple[str, ...] = (),
     *,
     lasting: bool = False,
+    asking: bool = False,
     change: Callable[[str, ServerSpec], ServerSpec] | None = None,
 ) -> int:
     """Do some work with servers, stop them, and return the exit code.
@@ -86,6 +88,8 @@ def run(
         names: The servers that are meant; all if there are none.
         lasting: Whether it goes on until it is ended: then servers are restarted as the file
             says, and it ends when its reader leaves. Else a server that ends is an error at once.
+        asking: Whether a person at a terminal is asked what servers want to know. It is offered
+            to servers only if there is one.
         change: Changes how a server is run.
 
     Raises:
@@ -101,11 +105,25 @@ def run(
         specs = {name: change(name, spec) for name, spec in specs.items()}
 
     async def whole() -> int | None:
-        async with Manager(specs) as manager:
-            return await work(Session(manager, chosen, state.out, source))
+        person = _person(state) if asking else None
+        async with Manager(specs, roots=state.roots or None, on_elicit=person) as manager:
+            try:
+                return await work(Session(manager, chosen, state.out, source))
+            finally:
+                if person is not None:
+                    person.leave()
 
     with _logged(state.out):
         return _finish(state.out, whole, lasting=lasting) or 0
+
+
+def _person(state: State) -> Person | None:
+    """Return who is asked, or None if nobody may be, or nobody is there."""
+    if state.json or state.silent or sys.stdin is None or not sys.stdin.isatty():
+        return None
+    from mcpclient.cli import person  # only at a terminal
+
+    return person.Person(state.out) if person.is_there() else None
 
 
 def _finish(out: Out, whole: Callable[[], Any], *, lasting: bool) -> int | None:
@@ -127,6 +145,7 @@ def _finish(out: Out, whole: Callable[[], Any], *, lasting: bool) -> int | None:
                     out.undo()
                 os._exit(128 + number)
             left.append(Interrupted(number))
+            out.interrupted = True
             if out.writing:
                 raise left[-1]  # whoever reads may never take it, and the loop waits for that
             loop.call_soon_threadsafe(task.cancel)

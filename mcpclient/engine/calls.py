@@ -15,6 +15,7 @@ from mcpclient.ground.errors import CallCancelled, McpClientError
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
+    from mcpclient.engine.errands import Errands
     from mcpclient.engine.portal import Portal
 
 T = TypeVar("T")
@@ -147,6 +148,9 @@ class Call(Generic[T]):
             return True
         self._portal.check_process()
         self._portal.check_thread()
+        if timeout is None and (errands := self.errands) is not None:
+            errands.wait(self)
+            return True
         bell = allocate_lock()
         bell.acquire()
         if self.watch(bell.release):
@@ -156,6 +160,12 @@ class Call(Generic[T]):
             return bell.acquire(True, patience) or self._ended
         finally:
             self.unwatch(bell.release)
+
+    @property
+    def errands(self) -> Errands | None:
+        """What this very thread may do for others while it waits; None if it is to do nothing."""
+        errands = self._portal.errands
+        return errands if errands is not None and errands.here else None
 
     def take(self) -> T:
         """Return or raise the outcome of what has ended. From now on it is seen."""

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     import contextvars
     from collections.abc import Awaitable, Callable, Coroutine
 
+    from mcpclient.engine.errands import Errands
+
 _log = logging.getLogger("mcpclient")
 T = TypeVar("T")
 # How long the interpreter's end waits for one that does not end, in seconds: a handler of the
@@ -56,6 +58,7 @@ class Portal:
             anybody's function runs.
         calls: The work that has no outcome yet.
         is_forked: Whether this is a copy, in a process forked from that which opened it.
+        errands: What the main thread does while it waits for a call; None for nothing.
     """
 
     def __init__(
@@ -85,6 +88,7 @@ class Portal:
         self._opened: Call[None] | None = None
         self._closed: Call[None] | None = None
         self.is_forked = False
+        self.errands: Errands | None = None
         # Why no work is taken, if it is not.
         self._refusal: McpClientError | None = UseAfterClose(_NOT_OPEN)
 
@@ -212,6 +216,7 @@ class Portal:
         """Be of no use in a child process, and touch nothing that belongs to the parent."""
         self.lock = threading.RLock()
         self.is_forked = True
+        self.errands = None
         self._refusal = UseAfterClose(_FORKED)
         self._thread = self._loop = self._closed = None
         self._hang_up()

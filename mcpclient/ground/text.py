@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import re
 
-# C0 without tab, DEL, C1, and the separators some terminals and editors act on.
-_CONTROLS = re.compile("[\x00-\x08\x0a-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+# C0 without tab, DEL, C1, the separators some terminals and editors act on, and the marks that
+# have letters shown in another order.
+_CONTROLS = re.compile(
+    "[\x00-\x08\x0a-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
+)
 
 
 def printable(text: str, limit: int = 2000) -> str:

@@ -28,6 +28,7 @@ __all__ = [
     "NoSuchName",
     "Servers",
     "WrongCall",
+    "ask",
     "explore",
     "load_ipython_extension",
     "run",
@@ -56,7 +57,32 @@ def explore(manager: Any) -> Servers:
             "a manager of handles cannot be explored: use mcpclient.Manager or "
             "mcpclient.blocking.Manager"
         )
+    from mcpclient.repl import person
+
+    person.take_errands(manager)
     return Servers(manager)
+
+
+async def ask(server: Any, params: Mapping[str, Any]) -> dict[str, Any]:
+    """Ask the person at the prompt what a server wants to know: ``Manager(…, on_elicit=ask)``.
+
+    For :class:`mcpclient.blocking.Manager`, once :func:`explore` was called. The person is asked
+    on the main thread while it waits for a call: in a terminal, or in a notebook whose frontend
+    takes input. At any other time the answer is ``decline``. Ctrl-C ends the call that waits; the
+    server is told ``cancel``.
+
+    Args:
+        server: Who asks.
+        params: What it asks, of ``elicitation/create``.
+
+    Raises:
+        Refuse: It asks to visit what must not be opened, or is no server of a blocking manager.
+
+    See https://modelcontextprotocol.io/specification/2026-07-28/client/elicitation
+    """
+    from mcpclient.repl.person import asked
+
+    return await asked(server, params)
 
 
 def run(
@@ -76,7 +102,8 @@ def run(
         config: The file that they come from, to be told to the person.
         shell: ``ipython``, ``plain`` for Python's own, or ``auto``: the first of them that is
             installed.
-        options: The keyword arguments of :class:`mcpclient.blocking.Manager`.
+        options: The keyword arguments of :class:`mcpclient.blocking.Manager`. Without
+            ``on_elicit`` it is :func:`ask`, at a terminal; None offers nothing.
 
     Raises:
         ConfigError: An entry cannot be meant, or IPython is asked for and not installed.
@@ -84,11 +111,13 @@ def run(
         SystemExit: The person left with an exit code.
     """
     from mcpclient.blocking import Manager
-    from mcpclient.repl import console, notebook
+    from mcpclient.repl import console, notebook, person
 
     if shell not in ("auto", "ipython", "plain"):
         raise ConfigError(f'shell must be "auto", "ipython" or "plain", not {shell!r}')
     chosen = _chosen(shell)
+    if person.can_ask():
+        options.setdefault("on_elicit", ask)
     with Manager(servers, **options) as manager:
         names = namespace(manager)
         words = _banner(names, chosen, config)

@@ -17,6 +17,7 @@ from msgspec import Struct
 from mcpclient import loops
 from mcpclient.ground.errors import LocalProtocolError, McpClientError
 from mcpclient.protocol.types import Item
+from mcpclient.repl import person
 
 T = TypeVar("T")
 
@@ -124,7 +125,8 @@ class Lists:
                 if self.awaits:
                     self._ask_aside(kind)
                 else:
-                    self.run(self.read(kind, timeout=PATIENCE))
+                    with person.unasked(self.server):
+                        self.run(self.read(kind, timeout=PATIENCE))
             except McpClientError:
                 self._silent_until = time.monotonic() + _PAUSE
         return self.kept(kind) or {}
@@ -135,7 +137,8 @@ class Lists:
             return []  # nobody here can wait for a loop
         try:
             asked = self.ask("complete", ref, argument, typed, context=context, timeout=PATIENCE)
-            found: list[str] = self.run(asked).values
+            with person.unasked(self.server):
+                found: list[str] = self.run(asked).values
         except McpClientError:
             self._silent_until = time.monotonic() + _PAUSE
             return []

@@ -21,6 +21,7 @@ quick = settings(derandomize=True, deadline=None, max_examples=300)
         ("\x00\x7f", "\\x00\\x7f"),
         ("\x85\x9b31m", "\\x85\\x9b31m"),
         ("a\u2028b\u2029c", "a\\u2028b\\u2029c"),
+        ("safe\u202etxt.exe\u2066\u200f", "safe\\u202etxt.exe\\u2066\\u200f"),
         ("half \ud83d of a pair", "half \\ud83d of a pair"),
         ("", ""),
     ],
