@@ -53,7 +53,7 @@ real: interpreter
 	@$(PYTHON) scripts/setup_real.py
 
 suite: interpreter
-	@$(PYTHON) scripts/setup_real.py conformance
+	@$(PYTHON) scripts/setup_real.py conformance fastmcp
 
 programs: interpreter
 	@$(PYTHON) scripts/setup_programs.py

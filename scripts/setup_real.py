@@ -3,6 +3,7 @@
     python3 scripts/setup_real.py             the servers: .real/py, .real/sqlite, .real/npm
     python3 scripts/setup_real.py sdk         the official SDK for the benchmark: .real/sdk
     python3 scripts/setup_real.py conformance the official conformance suite: .real/conformance
+    python3 scripts/setup_real.py fastmcp     FastMCP's client for a test: .real/fastmcp
 
 Standard library only: it runs before anything is installed. Each environment carries a stamp, a
 hash of its pins, so a second run installs nothing. `.real/servers.json` tells which server starts
@@ -197,10 +198,10 @@ def one_at_a_time() -> Iterator[None]:
 def main() -> int:
     """Make what the arguments name; return the exit code."""
     parser = argparse.ArgumentParser(description="Make the environments of the real servers.")
-    what = "py, sqlite, npm, sdk, conformance (default: the first three)"
+    what = "py, sqlite, npm, sdk, conformance, fastmcp (default: the first three)"
     parser.add_argument("names", nargs="*", metavar="NAME", help=what)
     names: list[str] = parser.parse_args().names or list(SERVERS)
-    if unknown := set(names) - {*SERVERS, *NPM, "sdk"}:
+    if unknown := set(names) - {*SERVERS, *NPM, "sdk", "fastmcp"}:
         parser.error(f"unknown environment: {', '.join(sorted(unknown))}")
     failed = False
     with one_at_a_time(), ThreadPoolExecutor(max_workers=2) as pool:

@@ -158,6 +158,8 @@ def _run(*words: str) -> tuple[int | None, str]:
     process = subprocess.Popen(
         [program, str(SUITE), *words],
         cwd=ROOT,
+        # A tenth of its start is saved if the code is compiled once.
+        env={**os.environ, "NODE_COMPILE_CACHE": str(HOME / "compiled")},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

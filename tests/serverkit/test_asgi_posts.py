@@ -243,6 +243,12 @@ async def test_the_stateless_era_has_nothing_but_post(method: str) -> None:
         assert (one.status, one.headers["allow"]) == (405, "POST")
 
 
+async def test_a_server_of_the_stateless_era_alone_has_nothing_but_post() -> None:
+    async with Web(asgi(made(versions=[STATELESS]))) as web:
+        one = await web.request("GET", headers={"accept": EVENTS, "mcp-session-id": "x"})
+        assert (one.status, one.headers["allow"]) == (405, "POST")
+
+
 @pytest.mark.parametrize("method", ["PUT", "PATCH", "HEAD", "OPTIONS", "BREW"])
 async def test_other_verbs_are_told_those_that_there_are(method: str) -> None:
     async with Web(asgi(made())) as web:
@@ -614,6 +620,7 @@ async def test_a_client_that_takes_nothing_at_all_is_left_alone() -> None:
         ({"origin": "https://[::1]:9"}, {}, True),
         ({"host": "localhost:8000"}, {}, True),
         ({"host": "[::1]:8000"}, {}, True),
+        ({"host": "[::ffff:127.0.0.1]:8000"}, {}, True),
         ({"host": "LOCALHOST"}, {}, True),
         ({"origin": "http://evil.example"}, {}, False),
         ({"origin": "http://localhost.evil.example"}, {}, False),

@@ -82,12 +82,14 @@ async def test_an_opening_that_fails_opens_nothing() -> None:
         assert server.sessions == {}
 
 
-@pytest.mark.parametrize("method", ["POST", "GET", "DELETE"])
+@pytest.mark.parametrize("method", ["POST", "notice", "answer", "GET", "DELETE"])
 async def test_without_a_session_only_an_opening_is_answered(method: str) -> None:
     async with Web(asgi(made())) as web:
         visitor = Visitor(web, HANDSHAKE)
         call: dict[str, Callable[[], Exchange]] = {
             "POST": lambda: visitor.post("tools/list"),
+            "notice": lambda: visitor.notify("notifications/initialized"),
+            "answer": lambda: visitor.send({"jsonrpc": "2.0", "id": 1, "result": {}}),
             "GET": visitor.get,
             "DELETE": visitor.delete,
         }
@@ -114,11 +116,14 @@ async def test_a_session_that_is_not_there_is_not_found(name: str, method: str) 
 
 async def test_a_session_that_its_client_ended_is_not_found_and_its_streams_end() -> None:
     server = made()
-    async with Web(asgi(server)) as web:
+    app = asgi(server)
+    async with Web(app) as web:
         visitor = await web.open()
         stream = await visitor.get().began()
+        assert len(app._sessions._desks) == 1
         one = await visitor.delete().ended()
         assert (one.status, one.body) == (204, b"")
+        assert app._sessions._desks == {}
         assert (await stream.ended()).done
         assert server.sessions == {}
         for again in (visitor.delete(), visitor.get(), visitor.post("ping")):
@@ -339,6 +344,31 @@ async def test_a_request_that_its_client_cancels_gets_no_answer(
         await one.ended()
         assert runs.cancelled.is_set()
         assert (one.status, one.done, b"result" in one.body) == (status, True, False)
+
+
+@pytest.mark.parametrize("version", [HANDSHAKE, OLDER, "2024-11-05"])
+@pytest.mark.parametrize("limits", [QUICK, PATIENT])
+async def test_of_requests_that_are_over_no_more_is_left_than_their_events(
+    limits: HttpLimits, version: str
+) -> None:
+    runs = Runs()
+    app = asgi(made(runs), limits=limits)
+    async with Web(app) as web:
+        visitor = await web.open(version)
+        for number in range(2, 7):
+            runs.begun = anyio.Event()
+            one = visitor.tool("wait")
+            await runs.begun.wait()
+            if limits is QUICK:
+                await one.began()
+            await visitor.notify("notifications/cancelled", {"requestId": number}).ended()
+            await one.ended()
+        [desk] = app._sessions._desks.values()
+        kept = [one.kept for one in desk._channels.values() if one is not desk.general]
+        assert 0 not in kept
+        # The opening too may have been a stream, if there was no time for anything else.
+        begun = 5 if limits is QUICK and version == HANDSHAKE else 0
+        assert len(kept) in ([begun, begun + 1] if limits is QUICK else [0])
 
 
 async def test_who_leaves_cancels_nothing_and_comes_back_for_the_answer() -> None:

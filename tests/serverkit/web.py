@@ -139,7 +139,7 @@ class Exchange:
             while self._slow and not self._left.is_set():
                 await self._news.wait()
             self.body += message["body"]
-            self.done = not message["more_body"]
+            self.done = not message.get("more_body", False)
         self._tell()
 
     def _tell(self) -> None:

@@ -5,6 +5,7 @@ A handshake that agrees to everything, for callers that were there before the pr
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, Any
 
 from mcpclient.ground.text import printable
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from mcpclient.serverkit.incoming import Item
     from mcpclient.serverkit.session import Session
 
+_log = logging.getLogger("mcpclient.serverkit")
 _OLDEST = "2024-11-05"
 
 
@@ -83,6 +85,21 @@ class Gateway(Handshake):
     def task_plan(self, exchange: Exchange, tool: Tool) -> None:
         """Nothing runs as a task."""
         return
+
+    def dress(self, exchange: Exchange, result: dict[str, Any]) -> dict[str, Any]:
+        """Name the tool in a failure of its own making too, and log it."""
+        if not result.get("isError"):
+            return result
+        assert exchange.request is not None
+        name = exchange.request.params.text("name")
+        texts = [block for block in result["content"] if block.get("type") == "text"]
+        said = texts[0]["text"] if texts else "failed"
+        if said.startswith(f"{name}: "):
+            return result  # a crash, which is named and logged already
+        _log.warning("! tool %s failed: %s", name, printable(said, 500))
+        told = {"type": "text", "text": f"{name}: {said}"}
+        others = [block for block in result["content"] if not texts or block is not texts[0]]
+        return {**result, "content": [told, *others]}
 
 
 def read(line: bytes) -> list[Item]:

@@ -88,9 +88,11 @@ class Access:
         Raises:
             Refused: There is no token, or it is nobody's.
         """
-        found = self._identity(call.scope)
-        if self._bearer is not None:
-            found = await self._checked(self._bearer, call)
+        found = (
+            self._identity(call.scope)
+            if self._bearer is None
+            else await self._checked(self._bearer, call)
+        )
         headers = {name: value for name, value in call.headers.items() if name not in _SECRETS}
         who = found or Identity()
         return Peer(headers, call.remote, who.subject, who.scopes, who.claims)

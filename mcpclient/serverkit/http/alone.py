@@ -79,4 +79,7 @@ def serve_http(
             server_header=False,
             timeout_graceful_shutdown=_GRACE,
         )
-        _Uvicorn(config).run(sockets=[listening])
+        try:
+            _Uvicorn(config).run(sockets=[listening])
+        except KeyboardInterrupt:
+            pass  # it has ended in order already

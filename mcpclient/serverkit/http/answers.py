@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import msgspec
 from msgspec import Raw
 
 from mcpclient.protocol import envelope
@@ -78,16 +77,3 @@ async def carry(call: Call, reader: Reader, limits: HttpLimits, headers: list[He
 def error(code: int, message: str, data: object = None, id: Raw = _NULL) -> bytes:
     """Return the body of a response that refuses what is no request, or whose id is not known."""
     return envelope.refusal(id, code, message, data).rstrip(b"\n")
-
-
-def id_of(body: bytes) -> Raw:
-    """Return the id that a body has, for a refusal before it is read properly; null for none."""
-    try:
-        found = msgspec.json.decode(body, type=_Identified).id
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        return _NULL
-    return found if bytes(found)[:1] in b'"-0123456789' else _NULL
-
-
-class _Identified(msgspec.Struct):
-    id: Raw = _NULL

@@ -23,7 +23,7 @@ from mcpclient.serverkit.http.doors import Doors
 from mcpclient.serverkit.http.options import MIB, Bearer, HttpLimits, Identity
 from mcpclient.serverkit.http.sessions import SESSION, Refusal, Sessions
 from mcpclient.serverkit.http.single import Single
-from mcpclient.serverkit.incoming import Request
+from mcpclient.serverkit.incoming import Fault, Request
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -152,6 +152,9 @@ class AsgiApp:
         await anyio.lowlevel.checkpoint()  # who listens gets an answer
         await self._sessions.close()
 
+    def __repr__(self) -> str:
+        return f"<AsgiApp {self.server.name!r} at {self.path or '/'}>"
+
     async def _lifespan(self, receive: Receive, send: Send) -> None:
         while True:
             message = await receive()
@@ -206,8 +209,8 @@ class AsgiApp:
         match call.method:
             case "POST":
                 await self._post(call, peer)
-            case "GET" | "DELETE" if self._is_stateless(call):
-                text = f"Method not allowed: {call.method} is not of the version in the header"
+            case "GET" | "DELETE" if self._is_stateless(call) or not self._has_sessions:
+                text = f"Method not allowed: {call.method} is of sessions, and there are none"
                 await self._refuse(call, 405, text, _ONLY_POST)
             case "GET":
                 session = await self._sessions.named(call, peer)
@@ -240,10 +243,12 @@ class AsgiApp:
         session = self.server.open(peer=peer)
         try:
             for item in _items(session, body, claimed):
-                if isinstance(item, Request) and not _is_stateless(item):
+                if _is_stateless(item) or isinstance(item, Fault) or self._is_stateless(call):
+                    await self._single.answer(call, session, item, peer, headers)
+                elif isinstance(item, Request):
                     await self._unnamed(call, item, peer)
                 else:
-                    await self._single.answer(call, session, item, peer, headers)
+                    await self._sessions.named(call, peer)  # which says that it must be named
         finally:
             session.close("answered")
 
@@ -258,7 +263,11 @@ class AsgiApp:
             body = answers.error(methods.UNSUPPORTED_VERSION, text, supported, Raw(item.id))
             await call.respond(400, body)
         else:
-            await self._sessions.named(call, peer)  # which says that it must be named
+            await self._sessions.named(call, peer)
+
+    @property
+    def _has_sessions(self) -> bool:
+        return any(version in versions.HANDSHAKE for version in self.server.versions)
 
     def _is_stateless(self, call: Call) -> bool:
         return call.headers.get("mcp-protocol-version") in versions.STATELESS

@@ -15,7 +15,7 @@ import anyio
 from mcpclient.protocol.httprules import JSON
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+    from collections.abc import Awaitable, Callable, Coroutine, Iterable, MutableMapping
 
     from mcpclient.protocol.httprules import Header
     from mcpclient.serverkit.http.options import HttpLimits
@@ -45,7 +45,6 @@ class Call:
         method: Such as ``POST``.
         path: The path below where the application is mounted.
         headers: By name in lower case; values of the same name are joined.
-        answered: Whether the response has begun.
     """
 
     def __init__(self, scope: Scope, receive: Receive, send: Send, limits: HttpLimits) -> None:
@@ -57,7 +56,6 @@ class Call:
             name = raw.decode("latin-1").lower()
             text = value.decode("latin-1").strip(" \t")
             self.headers[name] = f"{self.headers[name]}, {text}" if name in self.headers else text
-        self.answered = False
         self._receive = receive
         self._send = send
         self._limits = limits
@@ -128,8 +126,13 @@ class Call:
         while (await self._receive())["type"] != "http.disconnect":
             pass
 
-    async def while_here(self, work: Callable[[], Awaitable[object]]) -> None:
-        """Do something that answers; give it up when the client is gone."""
+    async def while_here(
+        self,
+        work: Callable[[], Awaitable[object]],
+        *beside: Callable[[], Coroutine[Any, Any, object]],
+    ) -> None:
+        """Do something that answers, and what goes on beside it; give all of it up when the
+        client is gone."""
         async with anyio.create_task_group() as group:
 
             async def watch() -> None:
@@ -137,6 +140,8 @@ class Call:
                 group.cancel_scope.cancel()
 
             group.start_soon(watch)
+            for one in beside:
+                group.start_soon(one)
             try:
                 await work()
             except Gone:
@@ -156,22 +161,24 @@ class Call:
         found = [*headers, (b"content-length", str(len(body)).encode())]
         if body:
             found.append((b"content-type", type.encode()))
-        await self.begin(status, found)
-        await self.write(body, more=False)
+        await self._sent(
+            {"type": "http.response.start", "status": status, "headers": found},
+            {"type": "http.response.body", "body": body},
+        )
 
     async def begin(self, status: int, headers: list[Header]) -> None:
         """Send the beginning of a response."""
-        self.answered = True
         await self._sent({"type": "http.response.start", "status": status, "headers": headers})
 
     async def write(self, body: bytes, *, more: bool = True) -> None:
         """Send a part of the response's body; not ``more``: the last one."""
         await self._sent({"type": "http.response.body", "body": body, "more_body": more})
 
-    async def _sent(self, message: dict[str, Any]) -> None:
+    async def _sent(self, *messages: dict[str, Any]) -> None:
         try:
             with anyio.fail_after(self._limits.writing):
-                await self._send(message)
+                for message in messages:
+                    await self._send(message)
         except (TimeoutError, OSError):
             raise Gone from None
 
@@ -184,7 +191,8 @@ def is_loopback(host: str) -> bool:
         address = ipaddress.ip_address(host)
     except ValueError:
         return False
-    return address.is_loopback
+    mapped = getattr(address, "ipv4_mapped", None)
+    return (mapped or address).is_loopback
 
 
 def _below(path: str, root: str) -> str:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 import secrets
 from typing import TYPE_CHECKING
-from weakref import WeakKeyDictionary
 
 import anyio
 
@@ -60,7 +59,7 @@ class Sessions:
         self._server = server
         self._limits = limits
         self._mode = mode
-        self._desks: WeakKeyDictionary[Session, Desk] = WeakKeyDictionary()
+        self._desks: dict[Session, Desk] = {}
         self._running: set[Stop] = set()
         self._ended: anyio.Event | None = None
 
@@ -99,9 +98,14 @@ class Sessions:
                 primes = since("2025-11-25", session.version)
                 return round(self._limits.retry * 1000) if primes else None
 
-            desk = self._desks[session] = Desk(self._limits, retry)
-            session.send = desk.general.say
-            session.ended = desk.close
+            desk = self._desks[session] = made = Desk(self._limits, retry)
+
+            def ended() -> None:
+                self._desks.pop(session, None)
+                made.close()
+
+            session.send = made.general.say
+            session.ended = ended
         return desk
 
     # -- what clients do -------------------------------------------------------------------
@@ -220,7 +224,8 @@ class Sessions:
                 self._over(stop)
 
         stop = loops.current().job(run, "HTTP request")
-        self._running.add(stop)
+        if not channel.over:
+            self._running.add(stop)
 
     async def _carry(
         self, call: Call, channel: Channel, reader: Reader, work: Callable[[], Awaitable[None]]

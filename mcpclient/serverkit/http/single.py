@@ -14,7 +14,6 @@ import anyio
 from mcpclient.protocol import methods
 from mcpclient.serverkit.errors import INVALID_REQUEST
 from mcpclient.serverkit.http import answers, mirrored
-from mcpclient.serverkit.http.call import Gone
 from mcpclient.serverkit.http.streams import Stream
 from mcpclient.serverkit.incoming import Batch, Fault, Notification, Request, Response
 
@@ -91,18 +90,10 @@ class Single:
                 reply = await session.answer(item, send=say, peer=peer, cancel=scope.cancel)
             stream.end(reply)
 
-        async def work() -> None:
-            async with anyio.create_task_group() as group:
-                group.start_soon(run)
-                try:
-                    await answers.answer(
-                        call, stream, reader, self._limits, mode, headers, _stopped
-                    )
-                except Gone:
-                    pass
-                group.cancel_scope.cancel()
-
-        await call.while_here(work)
+        await call.while_here(
+            lambda: answers.answer(call, stream, reader, self._limits, mode, headers, _stopped),
+            run,
+        )
 
 
 def _stopped() -> int:

@@ -212,9 +212,9 @@ class Channel(Stream):
         return reader
 
     def detach(self, reader: Reader) -> None:
-        """Read no more. If nothing was said yet nobody can come back: the answer has no taker."""
+        """Read no more. Without an event to name nobody can come back: the rest has no taker."""
         super().detach(reader)
-        if not self.streaming:
+        if not (self._given or self._events):
             self._desk.forget(self)
 
     def take(self, reader: Reader) -> bytes:
