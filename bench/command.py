@@ -82,7 +82,7 @@ class Bench:
                     who, self.pythons[who], measurement.repeat[self.quick], limit
                 )
             else:
-                driver = measurement.driver or DRIVERS[who]
+                driver = (measurement.driver or DRIVERS[who]).format(who=who)
                 argv = [self.pythons[who], "-m", driver, *self.order(measurement, mode)]
                 figures = figures_of(argv, limit)
         except DriverFailed as failure:

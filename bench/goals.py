@@ -133,5 +133,37 @@ def goals(results: Results) -> list[Goal]:
             )
             for mode in BOTH
         ],
+        *[
+            Goal(
+                f"sequential over HTTP, {mode}: against the SDK",
+                rate("web_sequential", mode, "sdk"),
+                "≥",
+                1.5,
+                " ×",
+            )
+            for mode in BOTH
+        ],
+        # The limit of connections to one server; so many calls would else open two hundred.
+        Goal(
+            "200 in flight over HTTP: connections",
+            results.median("web_in_flight", "free", "ours", "connections"),
+            "≤",
+            16,
+        ),
+        Goal(
+            "a server behind a URL that nobody uses: memory, resident",
+            results.median("web_idle", "free", "ours", "rss_kb_per_server"),
+            "≤",
+            10,
+            " KB",
+        ),
+        Goal(
+            "1 000 servers behind URLs that nobody uses: descriptors and threads",
+            at_most(
+                [results.median("web_idle", "free", "ours", name) for name in ("fds", "threads")]
+            ),
+            "≤",
+            0,
+        ),
         Goal("50 servers started: longest stall of the loop", fleet["stall_ms"], "≤", 30, " ms"),
     ]

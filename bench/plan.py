@@ -31,11 +31,13 @@ class Measurement:
     seconds: tuple[float, float] = (1.0, 0.3)
     repeat: tuple[int, int] = (5, 2)
     limit: float = 30.0  # seconds, then the driver is killed
-    driver: str | None = None  # a module; None: that of the contestant
+    driver: str | None = None  # a module, {who} in it stands for the contestant; None: the usual
 
 
 IMPORTS = "imports"
 FACES = "bench.drive_faces"
+WEB = "bench.drive_web_{who}"
+WEB_SERVER = "fixtures/servers/http_echo.py"
 
 PLAN = (
     Measurement("sequential", EVERYBODY, BOTH),
@@ -48,6 +50,9 @@ PLAN = (
     Measurement("fleet", EVERYBODY, FREE, rounds=(3, 1)),
     Measurement("fleet_traced", CLIENTS, FREE, rounds=(1, 1)),
     Measurement("handle_call", ("ours",), BOTH, rounds=(3, 1), seconds=(2.0, 1.0), driver=FACES),
+    Measurement("web_sequential", CLIENTS, BOTH, server=WEB_SERVER, driver=WEB),
+    Measurement("web_in_flight", CLIENTS, FREE, server=WEB_SERVER, rounds=(3, 1), driver=WEB),
+    Measurement("web_idle", ("ours",), FREE, server=WEB_SERVER, rounds=(3, 1), driver=WEB),
     Measurement("many_threads", ("ours",), FREE, rounds=(1, 1), seconds=(10.0, 2.0), driver=FACES),
 )
 

@@ -66,6 +66,13 @@ ROWS = (
     Row("a handle call: the host's thread, p50 µs", "handle_call", "p50_us"),
     Row("a handle call: the host's thread, p99 µs", "handle_call", "p99_us"),
     Row("a tick with an answer, p50 µs", "handle_call", "tick_p50_us"),
+    Row("over HTTP: sequential, calls/s", "web_sequential", "per_second", "more"),
+    Row("over HTTP: sequential, p50 µs", "web_sequential", "p50_us"),
+    Row("over HTTP: sequential, CPU µs a call", "web_sequential", "cpu_us"),
+    Row("over HTTP: 200 in flight, calls/s", "web_in_flight", "per_second", "more", ("free",)),
+    Row("over HTTP: 200 in flight, connections", "web_in_flight", "connections", "-", ("free",)),
+    Row("over HTTP: 1 000 unused servers, ms to open", "web_idle", "open_ms", "less", ("free",)),
+    Row("over HTTP: an unused server, KB", "web_idle", "rss_kb_per_server", "less", ("free",)),
     Row("32 threads on 4 servers, calls/s", "many_threads", "per_second", "more", ("free",)),
     Row("32 threads on 4 servers, CPU µs a call", "many_threads", "cpu_us", "less", ("free",)),
 )

@@ -78,8 +78,8 @@ async def sequential(client: Connected, seconds: float) -> Figures:
     return latency_figures(spans, before - start, time.process_time() - cpu)
 
 
-async def in_flight(client: Connected, seconds: float) -> Figures:
-    """A hundred callers, each with one call in flight, for about that long."""
+async def in_flight(client: Connected, seconds: float, callers: int = CALLERS) -> Figures:
+    """A hundred callers or so, each with one call in flight, for about that long."""
     echo = client.echo
 
     async def caller(calls: int) -> None:
@@ -88,7 +88,7 @@ async def in_flight(client: Connected, seconds: float) -> Figures:
 
     async def all_callers(calls: int) -> float:
         start = time.perf_counter()
-        await asyncio.gather(*[caller(calls) for _ in range(CALLERS)])
+        await asyncio.gather(*[caller(calls) for _ in range(callers)])
         return time.perf_counter() - start
 
     assert client.echoed(await echo(TEXT)) == TEXT, "the echo came back changed"
@@ -97,7 +97,7 @@ async def in_flight(client: Connected, seconds: float) -> Figures:
     each = max(5, int(seconds / (await all_callers(each) / each)))
     cpu = time.process_time()
     elapsed = await all_callers(each)
-    return flow_figures(each * CALLERS, elapsed, time.process_time() - cpu)
+    return flow_figures(each * callers, elapsed, time.process_time() - cpu)
 
 
 async def reads(client: Connected, repeat: int) -> Figures:

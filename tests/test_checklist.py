@@ -12,18 +12,16 @@ from tests.conftest import ROOT, SHARED
 
 PAGE = ROOT / "docs" / "checklist.md"
 CHECKLIST = SHARED / "spec" / "client-checklist.md"
-# Of transports and authorization over HTTP, which the page leaves out.
-ELSEWHERE = frozenset({"HTTP", "HDR", "HTL", "SSE", "AUTH"})
 LEVELS = ("MUST", "MUST NOT", "SHOULD", "SHOULD NOT", "MAY", "D")
 # How a reason begins that a row of MUST or SHOULD may have instead of a test.
 REASONS = (
     "Arrays are never sent.",
+    "Authorization is the next step",
     "Icons are never",
     "No progress is ever sent.",
     "No URL is opened here.",
     "Not yet:",
     "Nothing polls",
-    "Of HTTP only.",
     "Sampling with tools is not offered.",
     "The host's",
     "There is no earlier use",
@@ -46,13 +44,12 @@ def page() -> dict[str, tuple[str, list[str], str]]:
 
 
 def checklist() -> dict[str, str]:
-    """Return the level of each row of the checklist that belongs on the page."""
+    """Return the level of each row of the checklist."""
     rows = {}
     for line in CHECKLIST.read_text(encoding="utf-8").splitlines():
         if found := re.match(r"\| ([A-Z]+)(-\d+) \| [^|]+ \| ([^|]+) \|", line):
             family, number, level = found.groups()
-            if family not in ELSEWHERE:
-                rows[family + number] = level.strip()
+            rows[family + number] = level.strip()
     return rows
 
 

@@ -65,6 +65,9 @@ class Owner(Protocol):
     def unasked(self, ask_id: object) -> None:
         """The server took a request back."""
 
+    def lapsed(self) -> None:
+        """For a while notifications of the server were lost."""
+
 
 class Counts(Struct):
     """What a connection met, as numbers.
@@ -392,6 +395,8 @@ class Connection:
             problem.method = call.method
         if isinstance(problem, CallLost | ServerUnavailable):
             problem.server = self.server
+        if isinstance(problem, RemoteProtocolError):
+            problem = RemoteProtocolError(f'{call.method} on "{self.server}": {problem}')
         _log.info("%s ! %d %s", self.label, call.id, problem)
         self.inflight.fail(call, problem)
 
@@ -412,6 +417,10 @@ class Connection:
             # A message, and nobody else can be meant.
             for call in self.inflight:
                 self.inflight.settle(call.id, "refuse", Broken(call.id, problem))
+
+    def lapsed(self) -> None:
+        """See :class:`~mcpclient.transports.base.Sink`."""
+        self._owner.lapsed()
 
     def stalled(self, waited: float) -> None:
         """See :class:`~mcpclient.transports.base.Sink`."""

@@ -194,6 +194,12 @@ class Subscriptions:
         if stream is not None and type(id) is int and id == stream.call_id:
             stream.over()
 
+    def lapsed(self) -> None:
+        """What was agreed to holds, but for a while nothing of it was heard."""
+        for uri in self._active.uris:
+            if uri not in self._refused:
+                self.deliver(uri, {"uri": uri})
+
     # -- the job ---------------------------------------------------------------------------
 
     @property

@@ -401,6 +401,17 @@ class Server(Verbs):
         self._desk.withdraw(ask_id)
         self._subscriptions.cancelled(ask_id)
 
+    def lapsed(self) -> None:
+        """See :class:`~mcpclient.connection.connection.Owner`."""
+        if self._supervisor.retired:
+            return
+        self._reader.forget(self.name)
+        for name, method in _LISTS.items():
+            declared = self.capabilities.get(name)
+            if isinstance(declared, dict) and declared.get("listChanged") is True:
+                self.noticed(method, Raw(b"{}"))
+        self._subscriptions.lapsed()
+
     def want_lists(self) -> None:
         """Have the server tell of the lists whose changes matter here, if it must be told."""
         wanted = {name for name, method in _LISTS.items() if self._handlers.wants(method)}

@@ -26,5 +26,8 @@ class Silent:
     def failed(self, item: Outgoing, problem: McpClientError) -> None:
         """See :class:`~mcpclient.transports.base.Sink`."""
 
+    def lapsed(self) -> None:
+        """See :class:`~mcpclient.transports.base.Sink`."""
+
     def stalled(self, waited: float) -> None:
         """See :class:`~mcpclient.transports.base.Sink`."""

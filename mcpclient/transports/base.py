@@ -32,6 +32,9 @@ class Sink(Protocol):
     def failed(self, item: Outgoing, problem: McpClientError) -> None:
         """No answer will come to this request, and why. One that was settled is left alone."""
 
+    def lapsed(self) -> None:
+        """For a while nothing could be heard: what the peer told of its own accord is lost."""
+
     def stalled(self, waited: float) -> None:
         """The peer has taken no byte for so many seconds, with frames waiting."""
 

@@ -99,6 +99,10 @@ class Tap:
             self.missed(item, problem)
         self._to().failed(item, problem)
 
+    def lapsed(self) -> None:
+        """See :class:`~mcpclient.transports.base.Sink`."""
+        self._to().lapsed()
+
     def stalled(self, waited: float) -> None:
         """See :class:`~mcpclient.transports.base.Sink`."""
         self._to().stalled(waited)

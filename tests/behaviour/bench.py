@@ -106,7 +106,7 @@ class Life:
         self._sink = sink
         self.rest, self.oversize = sink.rest, sink.oversize
         self.stalled, self.gone = sink.stalled, sink.gone
-        self.failed = sink.failed
+        self.failed, self.lapsed = sink.failed, sink.lapsed
         self._inner.start(self)
 
     def send(self, item: Outgoing) -> None:
@@ -119,7 +119,7 @@ class Life:
 
     def withdraw(self, item: Outgoing) -> bool:
         gone = self._inner.withdraw(item)
-        if gone:
+        if gone and not item.written:  # over HTTP it may be called back from the wire too
             self.sent.remove(item.frame)
         return gone
 
@@ -187,6 +187,11 @@ class Bench:
     @property
     def stateless(self) -> bool:
         return self.version == STATELESS
+
+    @property
+    def piped(self) -> bool:
+        """Whether all goes over one pipe, in order. Over HTTP, each exchange has its own way."""
+        return not self.url
 
     @property
     def life(self) -> Life:

@@ -174,11 +174,10 @@ async def test_an_answer_after_the_time_out_is_dropped_silently(bench: Bench) ->
     assert "no answer within" in str(caught.value)
     # The late answer stands in front of this one.
     assert (await server.invoke_tool("release", {"keys": ["late"]})).text == "released 1"
-    await eventually(lambda: server.status().late)
     status = server.status()
     assert (status.late, status.stray, status.noise, status.in_flight) == (1, 0, 0, 0)
     [held] = [one for one in bench.life.of("tools/call") if one["params"]["name"] == "hold"]
-    [cancel] = await told(server, "notifications/cancelled")
+    [cancel] = await journal(server, "notifications/cancelled")
     assert cancel["params"]["requestId"] == held["id"]
     assert cancel["params"]["reason"] == "timed out"
 
@@ -197,6 +196,11 @@ async def test_the_callers_cancellation_reaches_the_server(bench: Bench) -> None
 
         group.start_soon(hold)
         await eventually(lambda: bench.life.of("tools/call"))
+        with anyio.fail_after(10):  # what was never sent is not cancelled
+            while "hold" not in [
+                one["params"]["name"] for one in await journal(server, "tools/call")
+            ]:
+                await anyio.sleep(0.005)
         group.cancel_scope.cancel()
     assert ended == ["hold"]
     [cancel] = await told(server, "notifications/cancelled")
@@ -236,7 +240,7 @@ async def test_a_stop_ends_the_calls_and_a_start_begins_anew(bench: Bench) -> No
         async def hold() -> None:
             with pytest.raises(CallCancelled) as caught:
                 await server.invoke_tool("hold", {"key": "stopped"})
-            assert caught.value.maybe_done
+            assert caught.value.maybe_done or not bench.piped  # it may be connecting
 
         group.start_soon(hold)
         await eventually(lambda: bench.life.of("tools/call"))

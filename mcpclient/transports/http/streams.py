@@ -34,6 +34,8 @@ _log = logging.getLogger("mcpclient")
 # Pauses before a stream is asked for again, in seconds, unless the server says how long; they
 # double while nothing comes of it.
 FIRST, CAP = 1.0, 30.0
+# A server may say 0, and close each stream at once: that would be a storm.
+_LEAST = 0.02
 # How long the end of a stream is waited for after the answer, in seconds.
 _END = 0.05
 ACCEPT: Header = (b"accept", EVENTS.encode())
@@ -87,7 +89,7 @@ def resuming(reader: EventReader) -> list[Header]:
 
 def pause(reader: EventReader, usual: float) -> float:
     """Return how long to wait before the next stream: what the server says, or what is usual."""
-    return usual if reader.retry is None else reader.retry / 1000
+    return usual if reader.retry is None else max(reader.retry / 1000, _LEAST)
 
 
 class Home(Protocol):
@@ -170,9 +172,11 @@ class Listener:
         status = answer.status
         kind = media_type(answer.header(b"content-type"))
         if status == 200 and kind == EVENTS:
+            old = self._reader
+            if self._opened and old.last_id is None:
+                self._sink.lapsed()
             self._opened = True
             self._settled()
-            old = self._reader
             self._reader = EventReader(self._limit, old.last_id, old.retry)
             self._reader.count = old.count
             await read(answer, self._reader, self._sink)
