@@ -1,10 +1,12 @@
 # Everything that is made stays in .venv, .real and the caches; `make clean` removes it.
 
 PYTHON ?= python3
-PYTEST_ARGS ?= -n 3
+PYTEST_ARGS ?= -n 4
 BENCH_ARGS ?=
 CHAOS_ARGS ?=
 
+# Thousands of servers are started; each would compile its modules anew.
+unexport PYTHONDONTWRITEBYTECODE
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 export PIP_NO_INPUT = 1
 
@@ -17,7 +19,7 @@ EDITABLE := .venv/.editable-$(FOR)
 TYPED := $(wildcard mcpclient bench examples scripts)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test format bench chaos setup programs suite interpreter venv real clean
+.PHONY: help demo test lint bytecode format bench chaos setup programs suite interpreter venv real clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
@@ -26,11 +28,18 @@ demo: setup ## real servers start, answer, crash, come back and stop
 	@$(PY) examples/demo.py
 
 test: setup programs suite ## format, lint, types, tests on asyncio and trio, the wheel
+	@$(MAKE) --no-print-directory -j2 lint bytecode
+	$(PY) -m pytest $(PYTEST_ARGS)
+	$(PY) scripts/check_wheel.py
+
+lint:
 	$(PY) -m ruff format --check .
 	$(PY) -m ruff check .
 	$(PY) -m mypy $(TYPED)
-	$(PY) -m pytest $(PYTEST_ARGS)
-	$(PY) scripts/check_wheel.py
+
+# So that the workers of the tests need not all compile the same.
+bytecode:
+	@$(PY) -m pytest --collect-only -qq > /dev/null
 
 format: $(VENV) ## put the code into its one format, mend what lint can mend
 	$(PY) -m ruff check --fix-only --show-fixes .

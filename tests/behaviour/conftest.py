@@ -1,5 +1,7 @@
-"""The behaviour suite runs over every version and over memory and stdio, on both backends.
+"""The behaviour suite runs over every version and over memory and stdio.
 
+In memory that is on both backends; over stdio as well with the newest version of each era, while the
+older ones, which differ in no way that a process could show, take turns.
 Over a socket and over HTTP it runs with the newest version of each era, each on one backend; so it
 does through a proxy that is harmless but odd. The faces that have
 a loop of their own run it with these two versions in memory, and each with one of them over stdio.
@@ -31,6 +33,7 @@ FACES = {
     "stdio": {("blocking", "2026-07-28"), ("handles", "2025-11-25")},
 }
 SOCKET = {("2025-11-25", "trio"), ("2026-07-28", "asyncio")}
+TURNS = {"2024-11-05": "asyncio", "2025-03-26": "trio", "2025-06-18": "asyncio"}
 # What stands between them over HTTP, by the name of the medium.
 FAULTS: dict[str, type[Fault]] = {
     "trickle": Trickle,
@@ -66,6 +69,8 @@ def _is_too_much(item: pytest.Item) -> bool:
         if is_of_another(item, version in versions.STATELESS):
             return True
         return (version, backend) not in PROXIED.get(medium, SOCKET)
+    if medium == "stdio" and version in TURNS:
+        return backend != TURNS[version]
     return medium == "unix" and (version, backend) not in SOCKET
 
 
