@@ -1,7 +1,7 @@
 """The behaviour suite runs over every version and over memory and stdio.
 
-In memory that is on both backends; over stdio as well with the newest version of each era, while the
-older ones, which differ in no way that a process could show, take turns.
+In memory that is on both backends; over stdio as well with the newest version of each era, while
+the older ones, which differ in no way that a process could show, take turns.
 Over a socket and over HTTP it runs with the newest version of each era, each on one backend; so it
 does through a proxy that is harmless but odd. The faces that have
 a loop of their own run it with these two versions in memory, and each with one of them over stdio.
