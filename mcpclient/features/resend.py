@@ -32,7 +32,7 @@ async def once_more(
     *,
     unsent: bool = False,
 ) -> T:
-    """Return what an attempt gives; if the server died of or during it, try once more.
+    """Return what an attempt gives; if the server or the exchange died of it, try once more.
 
     Args:
         caller: Who asks.
@@ -43,12 +43,14 @@ async def once_more(
             nobody's leave.
 
     Raises:
-        ServerDied: The second time as well, or the tool may not be called twice.
+        CallLost: The second time as well, or the tool may not be called twice.
     """
     begun = time.monotonic()
     try:
         return await attempt(timeout)
-    except ServerDied as lost:
+    except CallLost as lost:
+        if not isinstance(lost, ServerDied) and not (_broken(lost) and not unsent):
+            raise
         limit = caller.limit(timeout)
         left = None if limit is None else begun + limit - time.monotonic()
         if (left is not None and left <= 0) or (unsent and lost.maybe_done):
@@ -57,6 +59,11 @@ async def once_more(
             raise
     left = None if limit is None else begun + limit - time.monotonic()
     return await attempt(left if left is None else max(left, 0.001))
+
+
+def _broken(lost: CallLost) -> bool:
+    """Return whether only the exchange broke, with the server still up (HTTP)."""
+    return type(lost) is CallLost and lost.maybe_done
 
 
 async def _harmless(caller: Caller, tool: str, left: float | None, lost: CallLost) -> bool:

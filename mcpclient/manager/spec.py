@@ -75,9 +75,9 @@ class ServerSpec(_Options, frozen=True):
         kill_tree: Whether all processes it started are ended with it.
         idle_stop: After so many seconds without a call it is stopped until the next one; None:
             never.
-        resend: What is asked again, once, if the server died of or during it. ``never``: nothing.
-            ``safe``: what never reached it, lists, reads, prompts, and tools that it declares
-            read-only or idempotent.
+        resend: What is asked again, once, if the server or the connection died of or during it.
+            ``never``: nothing. ``safe``: what never reached it, lists, reads, prompts, and tools
+            that it declares read-only or idempotent.
         validate: Whether what ``invoke_tool`` returns is checked against the output schema that
             the tool declares. ``off``: no. ``warn``: what is wrong is logged. ``strict``: it is
             raised as :class:`OutputInvalid`. All but ``off`` need ``mcpclient[schema]``.

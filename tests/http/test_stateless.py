@@ -170,6 +170,30 @@ async def test_a_stream_that_ends_without_an_answer_is_a_loss_and_is_not_resumed
         assert server.generation == 1
 
 
+async def test_what_only_reads_is_asked_again_where_an_exchange_broke_and_a_tool_is_not() -> None:
+    broken: list[str] = []
+
+    async def breaking(exchange: Exchange) -> None:
+        method = exchange.message["method"]
+        if method in ("resources/read", "tools/call") and method not in broken:
+            broken.append(method)
+            await exchange.events()
+            await exchange.end()
+        elif method == "resources/read":
+            page = {"uri": "test://a", "text": "this is a"}
+            result = {"contents": [page], "ttlMs": 0, "cacheScope": "private"}
+            await exchange.result({"resultType": "complete", **result})
+        else:
+            await stateless(exchange)
+
+    async with reached(breaking, resend="safe") as (served, server):
+        assert (await server.read_resource("test://a")).text == "this is a"
+        with pytest.raises(CallLost, match="ended before the answer"):
+            await server.invoke_tool("echo", {"text": "hi"})
+        assert [served.rpcs.count(one) for one in broken] == [2, 1]
+        assert server.generation == 1
+
+
 async def test_an_unknown_method_is_the_servers_own_error_though_it_comes_with_404() -> None:
     async with reached(stateless) as (_, server):
         with pytest.raises(ReplyError) as caught:
