@@ -1,23 +1,24 @@
-"""A session on a transport: calls out, answers in, time-outs, cancellation, progress, asks.
+"""A session on a transport: calls, their time-outs and cancellation, and its end.
 
-One reader feeds it, and settles each call as its answer arrives: no task, queue or cancel scope
-stands between. It does not know how many lives the server had, nor what becomes of it when it dies.
+Each call is settled as its answer arrives, by :mod:`~mcpclient.connection.incoming`: no task, queue
+or cancel scope stands between. It does not know how many lives the server had, nor what becomes of
+it when it dies.
 """
 
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import anyio
 from msgspec import Raw, Struct
 
 from mcpclient.connection.deadlines import Deadlines
+from mcpclient.connection.incoming import Incoming
 from mcpclient.connection.inflight import Call, Inflight
 from mcpclient.connection.noise import Noise
-from mcpclient.connection.progress import Teller, Tellers, heard
+from mcpclient.connection.progress import Teller, Tellers
 from mcpclient.ground.errors import (
-    AccessRefused,
     CallCancelled,
     CallLost,
     CallTimedOut,
@@ -26,47 +27,27 @@ from mcpclient.ground.errors import (
     RemoteProtocolError,
     ReplyError,
     ServerDied,
-    ServerUnavailable,
     UseAfterClose,
     odd_words,
     timed_out,
 )
 from mcpclient.ground.exits import Exit
-from mcpclient.ground.text import printable, seconds, size
-from mcpclient.protocol import events, methods, payload
-from mcpclient.protocol.events import Answer, Ask, Broken, Event, Notice, Refusal
-from mcpclient.protocol.oddlines import LSP, salvage
+from mcpclient.ground.text import printable, size
+from mcpclient.protocol import payload
+from mcpclient.protocol.events import Answer, Broken, Refusal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from mcpclient.connection.incoming import Owner
     from mcpclient.connection.progress import Progress
     from mcpclient.ground.options import Limits, Timeouts
     from mcpclient.loops.base import Loop
     from mcpclient.protocol.envelope import Outgoing
-    from mcpclient.protocol.framing import Oversize
     from mcpclient.protocol.session import Session
     from mcpclient.transports.base import Transport
 
 _log = logging.getLogger("mcpclient")
-# Requests of the server that came before its era was known, at most.
-_HELD = 16
-
-
-class Owner(Protocol):
-    """Who is told of what is no answer. It never raises and never waits."""
-
-    def noticed(self, method: str, params: Raw) -> None:
-        """The server sent a notification."""
-
-    def asked(self, connection: Connection, ask: Ask) -> bool:
-        """The server sent a request; return whether it will be answered."""
-
-    def unasked(self, ask_id: object) -> None:
-        """The server took a request back."""
-
-    def lapsed(self) -> None:
-        """For a while notifications of the server were lost."""
 
 
 class Counts(Struct):
@@ -96,6 +77,7 @@ class Connection:
         counts: What was met besides answers.
         noise: What stood on stdout and was no message.
         deadlines: When calls time out.
+        incoming: What the transport brings goes there.
         kept: Who is told of progress beyond the answer, since a task goes on.
         server: The server's name.
         label: The name and generation, for the log.
@@ -128,18 +110,17 @@ class Connection:
         self.loop = loop
         self._timeouts = timeouts
         self._limits = limits
-        self._owner = owner
         self.noise = Noise(self.label, limits.noise)
         self.deadlines = Deadlines(loop, self.inflight, self._time_out)
         self.kept = Tellers(limits.retired)
         self._trace = trace
-        self._held: list[Ask] = []
         self._closing = False
         self.over = False
         self.ended = anyio.Event()
         self.exit = Exit()
         self.reason = ""
         self.on_over: Callable[[], None] | None = None
+        self.incoming = Incoming(self, owner, limits)
 
     @property
     def calls(self) -> int:
@@ -148,7 +129,7 @@ class Connection:
 
     def start(self) -> None:
         """Begin to listen."""
-        self.transport.start(self)
+        self.transport.start(self.incoming)
 
     # -- calls -----------------------------------------------------------------------------
 
@@ -318,121 +299,10 @@ class Connection:
             ),
         )
 
-    # -- what arrives ----------------------------------------------------------------------
-
-    def frame(self, line: bytes) -> None:
-        """See :class:`~mcpclient.transports.base.Sink`."""
-        try:
-            for event in self.session.receive(line):
-                if isinstance(event, Answer):
-                    if self.inflight.settle(event.id, "answer", event) is None:
-                        self._unmatched(event.id, line)
-                    if _log.isEnabledFor(logging.DEBUG):
-                        _log.debug("%s < %d result %s", self.label, event.id, size(len(line)))
-                else:
-                    self._other(event, line)
-        except Exception:  # the reader's outer edge: it may cost this line, but no other (B16)
-            self._faulted()
-
-    def _other(self, event: Event, line: bytes) -> None:
-        match event:
-            case Refusal(id=id) | Broken(id=id):
-                if _log.isEnabledFor(logging.DEBUG):
-                    _log.debug("%s < %d error %s", self.label, id, size(len(line)))
-                if self.inflight.settle(id, "refuse", event) is None:
-                    self._unmatched(id, line)
-            case Notice(method=method, params=params):
-                if _log.isEnabledFor(logging.DEBUG):
-                    _log.debug("%s < %s %s", self.label, printable(method), size(len(line)))
-                if method == methods.PROGRESS:
-                    self._progress(params)
-                elif method == methods.CANCELLED:
-                    self._unasked(params)
-                else:
-                    self._owner.noticed(method, params)
-            case Ask():
-                self._asked(event)
-            case events.Noise(line=part, hint=hint):
-                self._noisy(part, hint)
-            case Answer():
-                raise AssertionError("answers are settled where they arrive")
-
-    def rest(self, line: bytes) -> None:
-        """See :class:`~mcpclient.transports.base.Sink`."""
-        # Whole, it counts like any other. Half an answer is none: that the server died of it says
-        # more than that its JSON is broken.
-        if any(isinstance(event, Broken) for event in self.session.receive(line)):
-            self._noisy(line, "the end of it is missing")
-        else:
-            self.frame(line)
-
-    def reply(self, item: Outgoing, body: bytes) -> bool:
-        """See :class:`~mcpclient.transports.base.Sink`."""
-        try:
-            for event in self.session.receive(body):
-                match event:
-                    case Answer():
-                        self.inflight.settle(event.id, "answer", event)
-                    case events.Noise():
-                        pass
-                    case _:
-                        self._other(event, body)
-            if not item.settled and item.id is not None:
-                if (refusal := self.session.nameless(body, item.id)) is not None:
-                    self.inflight.settle(item.id, "refuse", refusal)
-            if item.settled and _log.isEnabledFor(logging.DEBUG):
-                _log.debug("%s < %s answer %s", self.label, item.id, size(len(body)))
-        except Exception:  # the reader's outer edge, as in frame()
-            self._faulted()
-        return item.settled
-
-    def failed(self, item: Outgoing, problem: McpClientError) -> None:
-        """See :class:`~mcpclient.transports.base.Sink`."""
-        call = None if item.settled or item.id is None else self.inflight.get(item.id)
-        if call is None or call.item is not item:
-            return
-        if isinstance(problem, CallLost | AccessRefused):
-            problem.method = call.method
-        if isinstance(problem, CallLost | ServerUnavailable):
-            problem.server = self.server
-        if isinstance(problem, RemoteProtocolError):
-            problem = RemoteProtocolError(f'{call.method} on "{self.server}": {problem}')
-        _log.info("%s ! %d %s", self.label, call.id, problem)
-        self.inflight.fail(call, problem)
-
-    def oversize(self, spill: Oversize) -> None:
-        """See :class:`~mcpclient.transports.base.Sink`."""
-        self.counts.oversize += 1
-        problem = (
-            f"the server sent a message of {size(spill.length)}; "
-            f"the limit is {size(self._limits.frame or 0)} (Limits.frame)"
-        )
-        _log.warning("%s ! %s", self.label, problem)
-        id = salvage(spill.head, spill.tail)
-        if id is not None and self.inflight.settle(id, "refuse", Broken(id, problem)):
-            return
-        self.noise.keep(problem.encode())
-        start = spill.head.lstrip()[:1]
-        if len(self.inflight) == 1 and start in (b"{", b"[") and b'"method"' not in spill.head:
-            # A message, and nobody else can be meant.
-            for call in self.inflight:
-                self.inflight.settle(call.id, "refuse", Broken(call.id, problem))
-
-    def lapsed(self) -> None:
-        """See :class:`~mcpclient.transports.base.Sink`."""
-        self._owner.lapsed()
-
-    def stalled(self, waited: float) -> None:
-        """See :class:`~mcpclient.transports.base.Sink`."""
-        _log.warning("%s ! has not read its input for %s", self.label, seconds(waited))
-        for call in self.inflight:
-            if not call.item.written and self.transport.withdraw(call.item):
-                problem = f"the server has not read its input for {seconds(waited)}"
-                lost = CallLost(problem, method=call.method, server=self.server, maybe_done=False)
-                self.inflight.abandon(call, lost)
+    # -- the end ---------------------------------------------------------------------------
 
     def gone(self, exit: Exit, reason: str) -> None:
-        """See :class:`~mcpclient.transports.base.Sink`."""
+        """Take note of the end, which the transport told."""
         if self.over:
             return
         self.over = True
@@ -455,84 +325,3 @@ class Connection:
             return CallCancelled("the server was stopped", **facts)
         tail = self.transport.stderr_tail()
         return ServerDied(self.exit, tail, reason=self.reason, **facts)
-
-    # -- beside the answers ----------------------------------------------------------------
-
-    def _progress(self, params: Raw) -> None:
-        told = heard(params)
-        if told is None or told.id is None:
-            return
-        call = self.inflight.get(told.id)
-        teller = call.teller if call is not None else self.kept.get(told.id)
-        if call is not None and teller is not None:
-            self.deadlines.progressed(call)
-        if teller is not None:
-            teller.tell(told)
-
-    def _asked(self, ask: Ask) -> None:
-        self.counts.asks += 1
-        if self.session.state == "probing":
-            # Whether it may ask is not known yet.
-            if len(self._held) < _HELD:
-                self._held.append(ask)
-            return
-        self._respond(ask)
-
-    def answer_held(self) -> None:
-        """Answer the requests that came before the era was known."""
-        held, self._held = self._held, []
-        for ask in held:
-            self._respond(ask)
-
-    def _respond(self, ask: Ask) -> None:
-        if not self.session.era.server_may_ask:
-            # Answering would break the rule of this era, whatever the server did (STD-03).
-            self.counts.ignored += 1
-            _log.warning(
-                "%s ! a request from the server, which this era forbids: %s",
-                self.label,
-                printable(ask.method, 100),
-            )
-        elif self._limits.outbox is not None and self.transport.waiting > self._limits.outbox:
-            self.counts.ignored += 1  # it asks on and on, but reads no answer
-        elif ask.method == methods.PING:
-            self.send(self.session.answer(ask, {}))
-        elif not self._owner.asked(self, ask):
-            self.send(
-                self.session.refuse(
-                    ask,
-                    methods.METHOD_NOT_FOUND,
-                    f"{printable(ask.method, 100)} is not supported by this client",
-                )
-            )
-
-    def _faulted(self) -> None:
-        try:
-            _log.exception("%s ! a line could not be handled", self.label)
-        except Exception:  # it may have been a handler of the log that raised
-            pass
-
-    def _unasked(self, params: Raw) -> None:
-        try:
-            id = payload.decode(params, _Cancelled).id
-        except RemoteProtocolError:
-            return  # malformed ones are ignored (CAN-04)
-        if _log.isEnabledFor(logging.DEBUG):
-            known = printable(str(id), 100) if type(id) in (int, str) else "what has no such id"
-            _log.debug("%s < %s %s", self.label, methods.CANCELLED, known)
-        self._owner.unasked(id)
-
-    def _unmatched(self, id: int, line: bytes) -> None:
-        if not self.session.issued(id):
-            self._noisy(line, f"an answer to id {id}, which was never asked")
-
-    def _noisy(self, line: bytes, hint: str) -> None:
-        self.noise.add(line, hint)
-        if hint == LSP and self.session.state != "open":
-            # Nothing readable will ever come: say so now instead of at the time-out (B25).
-            for call in self.inflight:
-                self.inflight.settle(call.id, "refuse", Broken(call.id, hint))
-
-
-class _Cancelled(Struct, gc=False, rename={"id": "requestId"}):
-    id: Any = None

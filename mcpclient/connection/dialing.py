@@ -22,7 +22,7 @@ from mcpclient.protocol.session import Session
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from mcpclient.connection.connection import Owner
+    from mcpclient.connection.incoming import Owner
     from mcpclient.ground.options import Limits, Timeouts
     from mcpclient.loops.base import Loop
     from mcpclient.protocol.eras import Identity

@@ -97,7 +97,7 @@ class Opening:
         else:
             version = era if era in versions.STATELESS else versions.STATELESS[-1]
             await self._probe(version, again=False)
-        self._connection.answer_held()
+        self._connection.incoming.answer_held()
 
     async def _probe(self, version: str, *, again: bool) -> None:
         while True:

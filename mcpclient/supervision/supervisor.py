@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import anyio
 
-from mcpclient.connection.connection import Owner
+from mcpclient.connection.incoming import Owner
 from mcpclient.ground.errors import (
     CallTimedOut,
     McpClientError,

@@ -157,8 +157,8 @@ async def test_asks_during_the_probe_wait_until_the_era_is_known() -> None:
     assert replies(peer.received) == [], "a stateless server must not be answered"
     connection.session.initialize("2025-11-25")
     connection.session.agree_handshake(Terms(version="2025-11-25"))
-    connection.answer_held()
-    connection.answer_held()
+    connection.incoming.answer_held()
+    connection.incoming.answer_held()
     await eventually(lambda: len(replies(peer.received)) == 2)
     first, second = replies(peer.received)
     assert first == {"jsonrpc": "2.0", "id": 1, "result": {}}
@@ -174,7 +174,7 @@ async def test_asks_during_the_probe_of_a_stateless_server_are_never_answered() 
         peer.say(id=number, method="ping")
     await eventually(lambda: connection.counts.asks == 40)
     connection.session.agree_stateless(Terms(version="2026-07-28"))
-    connection.answer_held()
+    connection.incoming.answer_held()
     await peer.quiet()
     assert replies(peer.received) == []
     assert connection.counts.ignored == 16, "no more than so many are held"
