@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import json
 import os
+import signal
 import sys
 import threading
 import time
@@ -19,6 +20,15 @@ from mcpclient import Manager, RestartPolicy, ServerSpec, Timeouts
 
 if TYPE_CHECKING:
     from tests.frames import Frames
+
+# A shell that runs us in the background has us ignore these, and children inherit that: a test that
+# sends one to a child would wait for ever.
+for _number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
+    if signal.getsignal(_number) is signal.SIG_IGN:
+        signal.signal(
+            _number,
+            signal.default_int_handler if _number == signal.SIGINT else signal.SIG_DFL,
+        )
 
 ROOT = Path(__file__).resolve().parent.parent
 SERVERS = ROOT / "fixtures" / "servers"
