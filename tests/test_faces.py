@@ -15,7 +15,7 @@ from mcpclient.manager.verbs import Verbs
 # What a server tells its manager and is told by it; nobody else calls these.
 INNER = {
     *("begin", "halt", "rerun", "ended", "roots_changed", "retire", "want_lists"),
-    *("born", "went_up", "went_down", "moved", "recorded", "noticed", "asked", "unasked"),
+    *("born", "went_up", "went_down", "moved", "recorded", "noticed", "asked", "unasked", "lapsed"),
 }
 # What only a face has, since it has no `async for` to offer or no loop to deliver by itself.
 OWN = {

@@ -31,6 +31,8 @@ T = TypeVar("T")
 # Threads that answer asks, of all servers; one whose ask was withdrawn is not free before its
 # handler is done.
 _ANSWERING = 40
+# What becomes of a SystemExit there: it would end the loop.
+_LEAVING = "a handler wanted to leave the program, which only the main thread can"
 
 
 @documented_as(Original)
@@ -182,7 +184,10 @@ class Manager(ManagerFace[Server]):
         while not self._portal.over:
             waits.wait()
             waits.clear()
-            self._mail.tick(None, None, self._finish)
+            try:
+                self._mail.tick(None, None, self._finish)
+            except BaseException:  # the thread's outer edge: sys.exit() in a handler, say, which
+                _log.exception("! a handler raised")  # must not keep the others from theirs
 
     # -- inside ----------------------------------------------------------------------------
 
@@ -212,6 +217,8 @@ class Manager(ManagerFace[Server]):
             begun = True
             try:
                 return handler(*facts)
+            except SystemExit as leaving:
+                raise RuntimeError(_LEAVING) from leaving
             finally:
                 self._answered()
 
@@ -222,7 +229,10 @@ class Manager(ManagerFace[Server]):
         finally:
             if not begun:
                 self._answered()
-        return await answer if hasattr(answer, "__await__") else answer
+        try:
+            return await answer if hasattr(answer, "__await__") else answer
+        except SystemExit as leaving:
+            raise RuntimeError(_LEAVING) from leaving
 
     def _answered(self) -> None:
         with self._portal.lock:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Self
 
 import anyio
 
-from mcpclient.ground.errors import LocalProtocolError
+from mcpclient.ground.errors import LocalProtocolError, UseAfterClose
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -56,7 +57,8 @@ class Subscription:
         traceback: TracebackType | None,
     ) -> None:
         original = self._entered
-        self._portal.run(lambda: original.__aexit__(None, None, None))
+        with suppress(UseAfterClose):  # then nothing is followed any more
+            self._portal.run(lambda: original.__aexit__(None, None, None))
 
     def __iter__(self) -> Self:
         return self

@@ -52,6 +52,7 @@ def _run(argv: list[str]) -> int:
     if "--" in argv:
         place = argv.index("--")
         argv, words = argv[:place], argv[place + 1 :]
+    argv = argv or ["--help"]  # the name alone asks what there is
     state = State(words=words)
     if "_MCPCLIENT_COMPLETE" in os.environ:
         from mcpclient.cli import shell
@@ -91,7 +92,7 @@ def _usage(wrong: object) -> str:
     if text[1:2].islower():
         text = text[:1].lower() + text[1:]
     context = getattr(wrong, "ctx", None)
-    if context is None or "mcpclient" in text:
+    if context is None or "mcpclient" in text or text.endswith(("?", "?)")):
         return text
     return f"{text}; see {context.command_path} --help"
 

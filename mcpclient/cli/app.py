@@ -5,12 +5,14 @@ A command's module is loaded when the command is used; the list of them needs no
 
 from __future__ import annotations
 
+import signal
 from importlib import import_module
 from typing import Any
 
 import click
 
 from mcpclient.cli.options import common
+from mcpclient.cli.problems import Interrupted
 from mcpclient.ground.version import VERSION
 
 # By section: the command's name, its module and what it is for, in the words of its docstring.
@@ -67,6 +69,13 @@ class Commands(click.Group):
         command = getattr(module, cmd_name)
         assert isinstance(command, click.Command)
         return command
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command; what Ctrl-C breaks off before its loop runs is interrupted as well."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            raise Interrupted(signal.SIGINT) from None
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

@@ -131,12 +131,15 @@ def _save(out: Out, parts: list[Binary], file: str | None) -> dict[int, str]:
             out.raw(part.decode())
         return {}
     shown = {}
-    for number, part in enumerate(parts, 1):
-        stem, ending = os.path.splitext(file)
-        path = file if number == 1 else f"{stem}-{number}{ending}"
+    stem, ending = os.path.splitext(file)
+    paths = [file, *(f"{stem}-{number}{ending}" for number in range(2, len(parts) + 1))]
+    for path in paths[1:]:
+        if os.path.lexists(path):  # how many there are, the server says
+            raise Failure(f"{path} is there already, and only {file} was named: remove it first")
+    for number, (path, part) in enumerate(zip(paths, parts, strict=True)):
         data = part.decode()
         try:
-            with open(path, "wb") as stream:
+            with open(path, "xb" if number else "wb") as stream:
                 stream.write(data)
         except OSError as problem:
             raise Failure(f"{path} cannot be written: {problem.strerror}") from None

@@ -98,7 +98,7 @@ def call(params: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def answer(method: str, params: dict[str, Any]) -> dict[str, Any] | None:
-    """Return the result of a request; None if it has none. Raises LookupError if it is unknown."""
+    """Return the result of a request; None if it has none. Raises LookupError: what is wrong."""
     global followed
     match method:
         case "initialize":
@@ -115,6 +115,8 @@ def answer(method: str, params: dict[str, Any]) -> dict[str, Any] | None:
             return {"resourceTemplates": []}
         case "resources/read" if params.get("uri") == NOTES:
             return {"contents": [{"uri": NOTES, "text": "\n".join(notes)}]}
+        case "resources/read":
+            raise LookupError(-32002, f"there is no resource {params.get('uri')}")
         case "resources/subscribe":
             followed = True
             return {}
@@ -126,7 +128,7 @@ def answer(method: str, params: dict[str, Any]) -> dict[str, Any] | None:
             return {"messages": [{"role": "user", "content": {"type": "text", "text": text}}]}
         case "ping" | "resources/unsubscribe":
             return {}
-    raise LookupError(method)
+    raise LookupError(-32601, f"there is no method {method}")
 
 
 def main() -> None:
@@ -137,8 +139,9 @@ def main() -> None:
             continue
         try:
             result = answer(message["method"], message.get("params") or {})
-        except LookupError:
-            send({"id": message["id"], "error": {"code": -32601, "message": "unknown method"}})
+        except LookupError as problem:
+            code, words = problem.args
+            send({"id": message["id"], "error": {"code": code, "message": words}})
             continue
         if result is not None:
             send({"id": message["id"], "result": result})

@@ -28,9 +28,19 @@ _FILES = 200
 
 
 def folder(env: Mapping[str, str]) -> Path:
-    """Return where the files are."""
+    """Return where the files are.
+
+    Raises:
+        OSError: This user has no home.
+    """
     home = env.get("XDG_CACHE_HOME", "")
-    base = Path(home) if home.startswith("/") else Path("~/.cache").expanduser()
+    if home.startswith("/"):
+        base = Path(home)
+    else:
+        try:
+            base = Path("~/.cache").expanduser()
+        except RuntimeError as lacking:  # as in a container, for a user it does not know
+            raise FileNotFoundError(str(lacking)) from None
     return base / "mcpclient"
 
 
@@ -55,7 +65,10 @@ def load(name: str, entry: Any, env: Mapping[str, str]) -> dict[str, Any]:
 
 def store(name: str, entry: Any, env: Mapping[str, str], **lists: Sequence[Any]) -> None:
     """Keep lists that were just fetched, beside those that are known. Never raises."""
-    path = path_of(name, entry, env)
+    try:
+        path = path_of(name, entry, env)
+    except OSError:
+        return
     known = load(name, entry, env)
     fresh = {kind: [_ITEM[kind](one) for one in items[:_ITEMS]] for kind, items in lists.items()}
     if all(known.get(kind) == items for kind, items in fresh.items()):

@@ -21,6 +21,7 @@ from mcpclient.ground.errors import (
     last_words,
 )
 from mcpclient.ground.text import printable
+from mcpclient.protocol.methods import MISSING_CAPABILITY
 
 USAGE = 1
 UNREACHABLE = 4
@@ -94,6 +95,15 @@ def failure(problem: McpClientError | Failure) -> Failure:
         said = "; ".join(map(str, problem.challenges)) or "it wants credentials"
         how = "give them with -H 'Authorization: Bearer …', or as \"headers\" of its entry"
         text = f'server "{problem.server}": HTTP 401 ({printable(said, 300)}); {how}'
+    elif isinstance(problem, ReplyError) and _would_ask(problem):
+        text = f"{text}; it wants to ask you: run it at a terminal, without --json and --no-input"
     elif isinstance(problem, ToolError):
         text = f'tool "{problem.tool}" failed: {text}' if problem.tool else text
     return Failure(text, exit_code(problem), **facts)
+
+
+def _would_ask(problem: ReplyError) -> bool:
+    if problem.code != MISSING_CAPABILITY or not isinstance(problem.data, dict):
+        return False
+    wanted = problem.data.get("requiredCapabilities")
+    return isinstance(wanted, dict) and "elicitation" in wanted

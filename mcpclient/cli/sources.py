@@ -62,6 +62,8 @@ class Source:
         for name in names:
             if name in self.disabled:
                 raise Failure(f'server "{name}" is disabled in {self.path}')
+            if name not in usable and _URL.match(name):
+                raise Failure(f'"{name}" is a URL: it stands behind the --, at the end')
             if name not in usable:
                 raise Failure(unknown("server", name, usable, f"in {self.path}"))
         if not usable:
@@ -115,8 +117,12 @@ def places(env: Mapping[str, str]) -> list[str]:
     """Return the usual places, first the one that wins."""
     # A relative path there is to be ignored, says the XDG specification.
     home = env.get("XDG_CONFIG_HOME", "")
-    base = Path(home) if home.startswith("/") else Path("~/.config").expanduser()
-    return [*(f"./{name}" for name in _HERE), str(base / "mcpclient" / "config.json")]
+    here = [f"./{name}" for name in _HERE]
+    try:
+        base = Path(home) if home.startswith("/") else Path("~/.config").expanduser()
+    except RuntimeError:
+        return here  # this user has no home, as in a container that does not know them
+    return [*here, str(base / "mcpclient" / "config.json")]
 
 
 def read(option: str | None, env: Mapping[str, str]) -> Source:

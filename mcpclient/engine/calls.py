@@ -14,6 +14,7 @@ from mcpclient.ground.errors import CallCancelled, McpClientError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
+    from types import TracebackType
 
     from mcpclient.engine.errands import Errands
     from mcpclient.engine.portal import Portal
@@ -33,6 +34,7 @@ class Call(Generic[T]):
         "_portal",
         "_seen",
         "_task",
+        "_trace",
         "_value",
         "_watchers",
         "_work",
@@ -58,6 +60,7 @@ class Call(Generic[T]):
         self._ended = self._seen = self._cancelled = False
         self._value: Any = None
         self._error: BaseException | None = None
+        self._trace: TracebackType | None = None
 
     # -- on the portal's thread ------------------------------------------------------------
 
@@ -72,6 +75,8 @@ class Call(Generic[T]):
             value = await work()
         except Exception as problem:  # a task's outer edge: whoever waits gets it
             self.end(None, problem)
+        except (SystemExit, KeyboardInterrupt) as leaving:  # a handler's, for whoever waits too:
+            self.end(None, leaving)  # raised here, it would end the loop
         except BaseException:  # a cancellation: by `cancel`, else by the end of the loop
             why = "the manager was closed" if self._portal.over else "it was cancelled"
             self.end(None, self._lost(why))
@@ -95,6 +100,7 @@ class Call(Generic[T]):
         """Take down the outcome, with the lock held; return whom to tell without it."""
         self._ended = True
         self._value, self._error = value, error
+        self._trace = None if error is None else error.__traceback__
         watchers, self._watchers = self._watchers, None
         return watchers or []
 
@@ -173,7 +179,10 @@ class Call(Generic[T]):
         if error is None:
             return self._value  # type: ignore[no-any-return]  # what the work returned
         try:
-            raise error.again() if isinstance(error, McpClientError) else error
+            if isinstance(error, McpClientError):
+                raise error.again()
+            # It cannot be copied; but its traceback must not grow by all who ask.
+            raise error.with_traceback(self._trace)
         finally:
             del error  # its traceback holds this frame
 

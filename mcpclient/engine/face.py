@@ -217,7 +217,7 @@ class ManagerFace(Generic[S]):
         async def run() -> None:
             try:
                 await answer
-            except Exception:  # the user's code: a task's outer edge
+            except (Exception, SystemExit):  # the user's code: a task's outer edge
                 _log.exception("! a handler raised")
 
         call = Call(self._portal, run)

@@ -195,11 +195,13 @@ class Mail:
             budget: After so many seconds no further one is begun, or None.
             spawn: Takes what asynchronous handlers return, to run it.
         """
-        delivered, failed = deliver(self._take, max_items, budget, spawn)
-        self._told = False  # before the look: what comes after it tells by itself
-        left = self._left
-        if left:
-            self._tell()
+        try:
+            delivered, failed = deliver(self._take, max_items, budget, spawn)
+        finally:  # Ctrl-C in a handler too must not leave the host untold for ever
+            self._told = False  # before the look: what comes after it tells by itself
+            left = self._left
+            if left:
+                self._tell()
         dropped = self._dropped + sum(box.dropped for box in list(self._boxes.values()))
         return TickReport(delivered=delivered, left=left, dropped=dropped, failed=failed)
 

@@ -112,11 +112,12 @@ class Portal:
                 )
                 # It waits for the lock, so that all of this is so when it begins.
                 thread.start()
-                self._opened = opened
                 self._thread = thread
-                self._refusal = None
                 self.calls.add(opened)
                 _open.add(self)
+                # Last: without it Ctrl-C came before, and the thread ends at once.
+                self._opened = opened
+                self._refusal = None
             return self._opened
 
     def close(self) -> Call[None]:
@@ -125,11 +126,11 @@ class Portal:
             if self._closed is not None:
                 return self._closed
             closed = self._closed = Call(self, None)
-            if self._thread is not None:
-                self.post(self._leave)
-                return closed
             if self._opened is None:
                 self._refusal = UseAfterClose(_CLOSED)
+            elif not self.is_forked:
+                self.post(self._leave)
+                return closed
         closed.end(None)  # it was never open, or belongs to the process this one was forked from
         return closed
 
@@ -140,7 +141,10 @@ class Portal:
 
     def _main(self, opened: Call[None]) -> None:
         with self.lock:
-            pass
+            if self._opened is not opened:
+                self.calls.discard(opened)
+                return  # whoever opened it was interrupted; it may be opened again
+            self._refusal = None
         try:
             import asyncio
 
@@ -207,8 +211,8 @@ class Portal:
                 self._closed = Call(self, None)
             closed = self._closed
         self._work.clear()
-        while self.calls:
-            self.calls.pop().end(None, self._refusal.again())
+        for call in list(self.calls):  # other threads end some of them meanwhile
+            call.end(None, self._refusal.again())
         _open.discard(self)
         closed.end(None)
 
@@ -325,7 +329,7 @@ class Portal:
             try:
                 self._waking = True
                 if self._bell >= 0:
-                    os.write(self._bell, b"\0")  # never full: one at a time is on its way
+                    os.write(self._bell, b"\0")  # never full: one for each thread at most
             except BaseException:  # Ctrl-C: the next one must not take it for done
                 self._waking = False
                 raise
@@ -337,7 +341,9 @@ class Portal:
         self._bell = self._ear = -1
 
     def _rung(self) -> None:
-        os.read(self._ear, 4096)
+        # One, and not all there are: each may stand for a `_waking` that only the next `select`
+        # takes back, and if it did not, nobody would wake the loop again.
+        os.read(self._ear, 1)
 
     def _drain(self) -> None:
         work = self._work

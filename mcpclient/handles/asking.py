@@ -79,6 +79,9 @@ class Asking:
         except Exception as problem:  # the user's code; the server must hear of it
             self._reply(None, problem)
             return None
+        except BaseException:  # the host leaves; the server must not wait for it
+            self._reply(None, Refuse(_CANCELLED))
+            raise
         if hasattr(answer, "add_done_callback"):
             answer.add_done_callback(self._come)
             self._cancel_by(answer.cancel)

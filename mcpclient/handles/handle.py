@@ -100,6 +100,7 @@ class Handle(Call[T]):
 
         If it has ended already, in the next tick. One that raises is logged.
         """
+        self._portal.check_process()
         with self._lock:
             self._callbacks.append(callback)
             late = self._ended and not self._posted

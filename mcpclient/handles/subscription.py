@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Self
 
-from mcpclient.ground.errors import LocalProtocolError
+from mcpclient.ground.errors import LocalProtocolError, UseAfterClose
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -88,7 +89,8 @@ class Subscription:
         problem: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        await self.close()
+        with suppress(UseAfterClose):  # then nothing is followed any more
+            await self.close()
 
     def __aiter__(self) -> Self:
         return self

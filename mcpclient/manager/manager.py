@@ -443,6 +443,8 @@ class Manager:
 
 
 def _specs_of(servers: Mapping[str, Any]) -> dict[str, ServerSpec]:
+    if not isinstance(servers, Mapping):
+        raise ConfigError('servers are given by name: write {"name": …}')
     return {
         _checked(name): spec_of(entry, key=name)
         for name, entry in servers.items()
@@ -463,7 +465,7 @@ def _check_packages(specs: Mapping[str, ServerSpec]) -> None:
         if spec.type in ("http", "sse") and find_spec("httpcore2") is None:
             raise ConfigError(
                 "servers behind http and https URLs need one more package: "
-                "pip install mcpclient[http]",
+                "pip install 'mcpclient[http]'",
                 key=f"{name}.url",
             )
         if spec.validate == "off":
@@ -473,7 +475,7 @@ def _check_packages(specs: Mapping[str, ServerSpec]) -> None:
         if lacking := schemas.missing():
             raise ConfigError(
                 f"checking results needs {' and '.join(lacking)}: "
-                'pip install mcpclient[schema], or leave it "off"',
+                "pip install 'mcpclient[schema]', or leave it \"off\"",
                 key=f"{name}.validate",
             )
 

@@ -35,14 +35,16 @@ def identifiers(names: Iterable[str]) -> dict[str, str]:
     order = list(dict.fromkeys(names))
     changed = {name: identifier(name) for name in order}
     taken = {name for name, word in changed.items() if word == name}
+    numbers: dict[str, int] = {}  # the last one tried: a server may have thousands that clash
     for name in order:
         word = changed[name]
         if word == name:
             continue
-        number = 1
+        number = numbers.get(word, 1)
         while changed[name] in taken:
             number += 1
             changed[name] = f"{word}_{number}"
+        numbers[word] = number
         taken.add(changed[name])
     return {changed[name]: name for name in order}
 

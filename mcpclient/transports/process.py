@@ -255,9 +255,10 @@ def _executable(command: Command, env: Mapping[str, str], cwd: str | None) -> st
                 command=name,
                 hint="chmod +x it, or run it with its interpreter as the command",
             )
-        raise SpawnFailed(
-            f"{name!r} does not exist", command=name, hint='correct the path in "command"'
-        )
+        hint = 'correct the path in "command"'
+        if shutil.which(os.path.expanduser(name.split()[0])):
+            hint = _whole_line(command) or hint
+        raise SpawnFailed(f"{name!r} does not exist", command=name, hint=hint)
     found = shutil.which(name, path=env.get("PATH", os.defpath))
     if found is not None:
         return found
@@ -266,8 +267,16 @@ def _executable(command: Command, env: Mapping[str, str], cwd: str | None) -> st
     raise SpawnFailed(
         f"{name!r} was not found on PATH",
         command=name,
-        hint=f"{advice} or {remedy}" if advice else f"install it or {remedy}",
+        hint=_whole_line(command)
+        or (f"{advice} or {remedy}" if advice else f"install it or {remedy}"),
     )
+
+
+def _whole_line(command: Command) -> str:
+    words = command.argv[0].split()
+    if len(words) < 2 or command.argv[1:]:
+        return ""
+    return f'"command" is the program alone: the words behind {words[0]!r} are its "args"'
 
 
 def _spawn_failed(command: Command, problem: Exception) -> SpawnFailed:

@@ -205,6 +205,27 @@ def test_a_blob_may_go_to_a_pipe_as_it_is(good: Shell) -> None:
     assert ran.stdout == bytes(range(256))
 
 
+def test_what_the_demo_s_server_does_not_have_is_told_by_its_name(shell: Shell) -> None:
+    ran = shell("read", "demo://note", "--", sys.executable, "-m", "mcpclient.cli.demo_server")
+    assert ran.code == 5
+    assert "[-32002] there is no resource demo://note" in ran.err
+
+
+def test_a_question_that_nobody_can_be_asked_names_the_terminal(shell: Shell) -> None:
+    (shell.folder / "shop.py").write_text(
+        "from mcpclient.serverkit import Frame, Schema, Server, serve_stdio\n"
+        "class Order(Schema):\n    apples: int\n"
+        "server = Server('shop', '1')\n"
+        "@server.tool\nasync def buy(frame: Frame) -> str:\n"
+        "    return str(await frame.elicit('How many?', Order))\n"
+        "serve_stdio(server)\n"
+    )
+    ran = shell("call", "buy", "--", sys.executable, "shop.py")
+    assert (ran.code, ran.out) == (5, "")
+    assert "[-32021] the client does not declare elicitation" in ran.err
+    assert "; it wants to ask you: run it at a terminal, without --json and" in ran.err
+
+
 def test_what_a_server_refuses_exits_with_5(good: Shell) -> None:
     ran = good("read", "good", "none://x", "--json")
     assert (ran.code, ran.out) == (5, "")
@@ -341,6 +362,7 @@ def test_the_doctor_looks_whether_a_url_can_be_reached(shell: Shell) -> None:
     ("words", "problem"),
     [
         (["cal"], 'there is no command "cal"; did you mean "call"?'),
+        (["tools", "http://x/mcp"], '"http://x/mcp" is a URL: it stands behind the --, at the end'),
         (["call"], "SERVER is missing; see mcpclient call --help"),
         (["call", "good"], "TOOL is missing; see mcpclient call --help"),
         (["call", "god", "echo"], 'no server is named "god" in ./.mcp.json; did you mean "good"?'),
@@ -420,6 +442,11 @@ def test_help_loads_no_loop_no_rich_and_no_command(tmp_path: Path) -> None:
     assert loaded & {"asyncio", "rich", "rich.console", "trio", "httpx2"} == set()
     ours = {one for one in loaded if one.startswith("mcpclient.cli.")}
     assert ours == {f"mcpclient.cli.{name}" for name in ("app", "options", "problems")}
+
+
+def test_the_name_alone_shows_the_help(shell: Shell) -> None:
+    assert shell().out == shell("--help").out != ""
+    assert (shell().code, shell().err) == (0, "")
 
 
 def test_each_command_explains_itself_in_the_words_of_the_list(shell: Shell) -> None:

@@ -235,7 +235,7 @@ async def test_without_the_packages_the_manager_says_what_to_install(
     monkeypatch: pytest.MonkeyPatch, package: str
 ) -> None:
     said = (
-        f"s.validate: checking results needs {package}: pip install mcpclient[schema], "
+        f"s.validate: checking results needs {package}: pip install 'mcpclient[schema]', "
         'or leave it "off"'
     )
     monkeypatch.setitem(sys.modules, package, None)  # type: ignore[arg-type]  # "is not there"

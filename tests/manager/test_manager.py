@@ -209,6 +209,12 @@ def test_outside_of_a_loop_it_cannot_be_opened() -> None:
 # -- the table of servers ------------------------------------------------------------------
 
 
+def test_servers_without_names_are_refused() -> None:
+    with pytest.raises(ConfigError) as caught:
+        Manager(["mcp-server-time"])  # type: ignore[arg-type]
+    assert str(caught.value) == 'servers are given by name: write {"name": …}'
+
+
 async def test_an_unknown_name_is_refused_with_those_that_are_known(manager: Manager) -> None:
     with pytest.raises(KeyError) as caught:
         manager["x"]

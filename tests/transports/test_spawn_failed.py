@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import resource
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -77,6 +78,19 @@ def test_a_launcher_that_is_missing_names_its_product(
     assert str(problem) == (
         f"'{launcher}' was not found on PATH (server \"github\"); {problem.hint}"
     )
+
+
+def test_a_whole_command_line_as_the_command_is_told_to_be_split() -> None:
+    problem = refused("python3 -m some.server")
+    assert str(problem) == (
+        "'python3 -m some.server' was not found on PATH; "
+        '"command" is the program alone: the words behind \'python3\' are its "args"'
+    )
+    told = str(refused(f"{sys.executable} server.py"))
+    assert told.endswith(f'the words behind {sys.executable!r} are its "args"')
+    assert "give the full path" in str(refused("no such program", "--flag"))
+    assert "correct the path" in str(refused("/no/such program"))
+    assert "give the full path" in str(refused(" "))
 
 
 def test_a_path_that_does_not_exist(tmp_path: Path) -> None:
