@@ -120,7 +120,8 @@ class Exchange:
 
     def progress(self, progress: float, total: float | None, message: str | None) -> None:
         """Tell how far it is, if the client wants to know."""
-        if self.token is None or self.mute:
+        # Of a thread that nobody waits for any more, nobody wants to hear.
+        if self.token is None or self.mute or self.cancelled:
             return
         params: dict[str, Any] = {"progressToken": self.token, "progress": progress}
         if total is not None:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec import UNSET
 
-from mcpclient.ground.errors import ConfigError
+from mcpclient.ground.errors import ConfigError, LocalProtocolError
 from mcpclient.serverkit.components import Component, Prompt, Resource, Tool
 from mcpclient.serverkit.response import plain
 from mcpclient.serverkit.schema import Schema, is_object, properties_of
@@ -105,23 +105,63 @@ class Function:
         given = dict(arguments)
         if self.frame is not None:
             given[self.frame] = frame
-        if self.is_async:
-            return await self.call(**given)
-        return await in_thread(functools.partial(self.call, **given))
+        return await kept_in(functools.partial(self.call, **given), here=self.is_async)
 
 
 async def called(method: Callable[..., Any], *arguments: Any) -> Any:
-    """Call a component's method: an async one here, a plain one in a worker thread."""
-    if inspect.iscoroutinefunction(method):
-        return await method(*arguments)
-    return await in_thread(functools.partial(method, *arguments))
+    """Call a component's method: an async one here, a plain one in a worker thread.
+
+    Raises:
+        LocalProtocolError: It raised what would have ended the server, or left the request
+            without an answer.
+    """
+    here = inspect.iscoroutinefunction(method)
+    return await kept_in(functools.partial(method, *arguments), here=here)
+
+
+async def kept_in(call: Callable[[], Any], *, here: bool) -> Any:
+    """Call somebody's code, ``here`` or in a worker thread. Raises as :func:`called` does."""
+    try:
+        found = call() if here else await in_thread(call)
+        # A plain function may wrap an async one.
+        return await found if inspect.isawaitable(found) else found
+    except BaseException as problem:
+        if not _is_stray(problem):
+            raise
+        raise _stray(problem) from problem
 
 
 async def in_thread(call: Callable[[], Any]) -> Any:
     """Call something that may block. Cancelling leaves the thread to itself."""
     from anyio import to_thread  # only what blocks needs a thread
 
-    return await to_thread.run_sync(call, abandon_on_cancel=True)
+    def run() -> tuple[Any]:
+        try:
+            return (call(),)  # trio takes no coroutine out of a thread
+        except KeyboardInterrupt as problem:  # Ctrl-C itself only ever comes to the main thread
+            raise _stray(problem) from problem
+
+    (found,) = await to_thread.run_sync(run, abandon_on_cancel=True)
+    return found
+
+
+def _is_stray(problem: BaseException) -> bool:
+    """Return whether a handler raised by itself what only the loop, or the program, may raise."""
+    if isinstance(problem, SystemExit):
+        return True
+    asyncio = sys.modules.get("asyncio")
+    if asyncio is None or not isinstance(problem, asyncio.CancelledError):
+        return False
+    # Such as that of a future which somebody else gave up: nobody cancelled what runs here.
+    task = asyncio.current_task() if asyncio._get_running_loop() is not None else None
+    return task is None or not task.cancelling()
+
+
+def _stray(problem: BaseException) -> LocalProtocolError:
+    return LocalProtocolError(
+        f"the handler raised {type(problem).__name__}, by which it ends neither the server nor "
+        "the request; raise ToolFailure or RpcError, or return"
+    )
 
 
 def _nearby(call: Any) -> dict[str, Any]:

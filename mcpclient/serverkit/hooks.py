@@ -17,10 +17,11 @@ session_expired      session id, peer        "accept", client info, or "reject"
 
 from __future__ import annotations
 
-import inspect
+import functools
 from typing import TYPE_CHECKING, Any, Final
 
 from mcpclient.ground.errors import ConfigError
+from mcpclient.serverkit.functions import kept_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -58,7 +59,6 @@ def hook(call: Callable[..., Any]) -> tuple[str, Callable[..., Any]]:
         raise ConfigError(f"there is no hook {name!r} (known: {', '.join(NAMES)})")
 
     async def run(*arguments: Any) -> Any:
-        found = call(*arguments)
-        return await found if inspect.isawaitable(found) else found
+        return await kept_in(functools.partial(call, *arguments), here=True)
 
     return name, run

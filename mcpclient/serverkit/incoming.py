@@ -25,6 +25,7 @@ from mcpclient.serverkit.errors import (
 T = TypeVar("T")
 BROKEN = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 NULL = b"null"
+_BOM = b"\xef\xbb\xbf"
 # Which member of the params a proxy may route by (Mcp-Name over HTTP).
 _NAMED_BY = {
     methods.TOOLS_CALL: "name",
@@ -183,18 +184,19 @@ _decode_text = msgspec.json.Decoder(str).decode
 _NUMBER = frozenset(b"-0123456789")
 
 
-def read(line: bytes, *, batches: bool = False) -> list[Item]:
+def read(line: bytes, *, batches: bool = False, most: int = 1000) -> list[Item]:
     """Return what a line holds: nothing if it is blank, else one item. Never raises.
 
     Args:
         line: The line, with or without its end.
         batches: Whether several messages may stand in an array.
+        most: How many.
     """
-    line = line.strip(b" \t\r\n\xef\xbb\xbf")
+    line = line.removeprefix(_BOM).strip(b" \t\r\n")
     if not line:
         return []
     if line[:1] == b"[":
-        return [_batch(line) if batches else _unbatched(line)]
+        return [_batch(line, most) if batches else _unbatched(line)]
     return [read_one(line)]
 
 
@@ -317,7 +319,7 @@ def _unbatched(line: bytes) -> Fault:
     )
 
 
-def _batch(line: bytes) -> Batch | Fault:
+def _batch(line: bytes, most: int) -> Batch | Fault:
     try:
         if not line.isascii():
             line.decode()
@@ -326,6 +328,9 @@ def _batch(line: bytes) -> Batch | Fault:
         return fault(PARSE_ERROR, "Parse error: not one JSON value in UTF-8")
     if not members:
         return fault(INVALID_REQUEST, "Invalid request: an empty array")
+    if len(members) > most:
+        # Two bytes ask for an answer of a hundred.
+        return fault(INVALID_REQUEST, f"Invalid request: over {most} messages in one array")
     items = [read_one(bytes(member)) for member in members]
     for place, item in enumerate(items):
         if isinstance(item, Request) and item.method == methods.INITIALIZE:

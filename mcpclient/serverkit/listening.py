@@ -13,7 +13,7 @@ from mcpclient.protocol import methods
 from mcpclient.protocol.extensions import TASKS
 from mcpclient.serverkit import asks
 from mcpclient.serverkit.errors import RpcError
-from mcpclient.serverkit.uris import covers
+from mcpclient.serverkit.uris import LONGEST, covers
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -53,9 +53,9 @@ class Listener:
         uris = wanted.get("resourceSubscriptions")
         if isinstance(uris, list) and server.declares(state, "resources", "subscribe"):
             most = server.limits.subscriptions
-            listed = [uri for uri in uris if isinstance(uri, str)][:most]
+            listed = [uri for uri in uris if isinstance(uri, str) and len(uri) <= LONGEST]
             if listed:
-                found["resourceSubscriptions"] = listed
+                found["resourceSubscriptions"] = listed[:most]
         ids = wanted.get("taskIds")
         if isinstance(ids, list):
             if TASKS not in (state.client_capabilities.get("extensions") or {}):

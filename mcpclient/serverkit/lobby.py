@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, Any
 
 from mcpclient.ground.errors import LocalProtocolError
@@ -12,6 +13,12 @@ if TYPE_CHECKING:
     from mcpclient.serverkit.server import Server
     from mcpclient.serverkit.session import Session
     from mcpclient.serverkit.stores import Store
+
+_log = logging.getLogger("mcpclient.serverkit")
+
+
+class StoreFailed(Exception):
+    """The store does not do its part; why is logged, and is the cause."""
 
 
 class Lobby:
@@ -38,18 +45,29 @@ class Lobby:
             session = None
         if session is not None and self.store is None:
             return session
-        saved = await self.store.load(id) if self.store is not None else None
+        try:
+            saved = await self.store.load(id) if self.store is not None else None
+        except Exception as problem:  # the edge to somebody else's code
+            _log.exception("! the store does not say what it keeps")
+            if session is None:
+                raise StoreFailed from problem
+            return session
+        session = self.open.get(id)  # as it is now: others came while the store was asked
         if session is not None and saved is not None:
             # Another process may have served it meanwhile.
             if not session.exchanges and saved != session.state.save():
                 session.state.load(saved)
             return session
+        if session is not None and not session.kept:
+            return session
         if session is not None:
             session.close("ended elsewhere")
         if saved is not None and saved.get("version"):
-            return await self._reopened(id, peer, saved)
+            return await self._reopened(id, peer, saved, kept=True)
         hook = self._server.hooks.get("session_expired")
         verdict: Any = await hook(id, peer) if hook is not None else "reject"
+        if (session := self.open.get(id)) is not None:
+            return session
         if verdict == "reject":
             return None
         if verdict != "accept" and not isinstance(verdict, dict):
@@ -60,13 +78,14 @@ class Lobby:
         handshake = [one for one in versions.HANDSHAKE if one in self._server.versions]
         info = verdict if isinstance(verdict, dict) else {}
         opened = {"version": handshake[-1], "client_info": info, "ready": True}
-        return await self._reopened(id, peer, opened)
+        return await self._reopened(id, peer, opened, kept=False)
 
-    async def _reopened(self, id: str, peer: Peer, saved: dict[str, Any]) -> Session:
+    async def _reopened(self, id: str, peer: Peer, saved: dict[str, Any], *, kept: bool) -> Session:
         from mcpclient.serverkit.eras.handshake import Handshake
 
         session = self._server.open(id=id, peer=peer)
         session.state.load(saved)
+        session.kept = kept
         session.era = Handshake(session.state.version)
         hook = self._server.hooks.get("init")
         if hook is not None:
@@ -78,7 +97,11 @@ class Lobby:
         """See :meth:`Server.end`."""
         session.close(reason)
         if self.store is not None and session.id is not None:
-            await self.store.delete(session.id)
+            try:
+                await self.store.delete(session.id)
+            except Exception as problem:  # the edge to somebody else's code
+                _log.exception("! the store does not forget a session that is over")
+                raise StoreFailed from problem
 
     def sweep(self) -> list[Session]:
         """See :meth:`Server.sweep`."""

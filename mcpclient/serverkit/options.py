@@ -17,6 +17,7 @@ class KitLimits(Struct, frozen=True, kw_only=True):
 
     Attributes:
         requests: How many requests of one session are answered at the same time.
+        batch: How many messages may stand in one array (2025-03-26).
         subscriptions: To how many resources one session, or one listener, may subscribe.
         listeners: How many ``subscriptions/listen`` run at the same time.
         tasks: How many tasks are kept.
@@ -28,6 +29,7 @@ class KitLimits(Struct, frozen=True, kw_only=True):
     """
 
     requests: int = 1000
+    batch: int = 1000
     subscriptions: int = 1000
     listeners: int = 1000
     tasks: int = 1000

@@ -128,7 +128,13 @@ class Rounds:
             self._answers,
             self._values,
         )
-        data = msgspec.json.encode(content)
+        try:
+            data = msgspec.json.encode(content)
+        except (UnicodeEncodeError, RecursionError):
+            raise LocalProtocolError(
+                "what the rounds have to remember holds what JSON cannot say: half a character, or "
+                "too deep a nesting; give once() another value"
+            ) from None
         if len(data) > server.limits.state:
             raise LocalProtocolError(
                 f"what the rounds have to remember is over {server.limits.state} bytes "
@@ -190,7 +196,11 @@ def _digest(exchange: Exchange) -> bytes:
     for name in ("_meta", "inputResponses", "requestState", "task"):
         params.pop(name, None)
     said = [exchange.server.name, exchange.peer.subject or "", request.method, params]
-    return hashlib.sha256(msgspec.json.encode(said, order="sorted")).digest()[:_MAC]
+    try:
+        written = msgspec.json.encode(said, order="sorted")
+    except RecursionError:
+        raise RpcError(INVALID_PARAMS, "Invalid params: params cannot be read") from None
+    return hashlib.sha256(written).digest()[:_MAC]
 
 
 def _mac(secret: bytes, data: bytes) -> bytes:

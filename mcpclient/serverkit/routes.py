@@ -28,6 +28,7 @@ from mcpclient.serverkit.listening import Listener
 from mcpclient.serverkit.paging import page
 from mcpclient.serverkit.schema import Invalid, refused
 from mcpclient.serverkit.state import LEVELS
+from mcpclient.serverkit.uris import LONGEST
 
 # The most that a completion may give (CPL-04).
 _VALUES = 100
@@ -153,6 +154,8 @@ async def subscribe(exchange: Exchange) -> dict[str, Any]:
     """Tell the client from now on when a resource changes."""
     declared(exchange, RESOURCES, "subscribe")
     uri = params_of(exchange).text("uri")
+    if len(uri) > LONGEST:
+        raise RpcError(INVALID_PARAMS, f"Invalid params: the URI has over {LONGEST} characters")
     subscribed = exchange.state.subscriptions
     limit = exchange.server.limits.subscriptions
     if len(subscribed) >= limit and uri not in subscribed:
@@ -200,6 +203,8 @@ async def complete(exchange: Exchange) -> dict[str, Any]:
     name, value = argument.get("name"), argument.get("value")
     if not isinstance(name, str) or not isinstance(value, str):
         raise RpcError(INVALID_PARAMS, "Invalid params: argument must have a name and a value")
+    if not isinstance(context, dict):
+        raise RpcError(INVALID_PARAMS, "Invalid params: context.arguments must be an object")
     component = _referred(exchange, ref)
     allowed(exchange, component)
     frame = Frame(exchange)

@@ -64,8 +64,12 @@ class Checked(Generic[T]):
                 raise Invalid(told(problem, what)) from None
         except BROKEN:
             raise Invalid(f"{what}: cannot be read as JSON in UTF-8") from None
-        # JSON has one kind of number: 3.0 is an integer there.
-        return self.check(_integral(msgspec.json.decode(raw)), what)
+        try:
+            # JSON has one kind of number: 3.0 is an integer there.
+            value = _integral(msgspec.json.decode(raw))
+        except BROKEN:
+            raise Invalid(f"{what}: cannot be read as JSON in UTF-8") from None
+        return self.check(value, what)
 
     def check(self, value: Any, what: str) -> T:
         """Return a plain value as one of the type. Raises as :meth:`read` does."""

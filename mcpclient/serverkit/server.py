@@ -274,8 +274,10 @@ class Server(Offering):
 
     def task_ttl(self, wish: object) -> float:
         """Return for how many seconds a task is kept whose client wants this many milliseconds."""
-        wanted = wish / 1000 if type(wish) in (int, float) else self.tasks.ttl  # type: ignore[operator]
-        return min(max(wanted, SHORTEST), LONGEST)
+        if type(wish) is not int and type(wish) is not float:
+            return min(max(self.tasks.ttl, SHORTEST), LONGEST)
+        # Bounded first: a number of JSON may be too long to be divided.
+        return min(max(wish, SHORTEST * 1000), LONGEST * 1000) / 1000
 
     # -- sessions that have a name ---------------------------------------------------------
 
@@ -288,6 +290,9 @@ class Server(Offering):
         """Return the session of this name: the open one, or one from the store; None for none.
 
         If there is none, the hook ``session_expired`` may accept it all the same.
+
+        Raises:
+            StoreFailed: The store cannot be asked.
         """
         return await self.lobby.resume(id, peer)
 

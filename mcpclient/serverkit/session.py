@@ -56,6 +56,7 @@ class Session:
         state: What is remembered.
         exchanges: The requests that are being answered, by their ids.
         closed: Whether it is over.
+        kept: Whether the store has it, or had it.
         ended: Called when it is over: for the transport.
     """
 
@@ -72,6 +73,7 @@ class Session:
         self.state = State(server.page_size)
         self.exchanges: dict[bytes, Exchange] = {}
         self.closed = False
+        self.kept = False
         self.ended: Callable[[], object] | None = None
         self.used_at = server.clock()
         # Ids of requests that were received and not begun: loops start tasks in any order, and a
@@ -102,6 +104,12 @@ class Session:
                     one.era = eras.of(self, one, claimed)
                     self._announced.add(one.key)
         return items
+
+    def disown(self, items: list[Item]) -> None:
+        """Expect no more to be asked to answer what :meth:`receive` gave: another session does."""
+        for item in items:
+            if isinstance(item, Request):
+                self._announced.discard(item.key)
 
     async def answer(
         self,
@@ -317,8 +325,16 @@ class Session:
     async def keep(self) -> None:
         """Have the store keep what is remembered, if there is one and the session has a name."""
         store = self.server.lobby.store
-        if store is not None and self.id is not None and not self.closed:
-            await store.save(self.id, self.state.save())
+        if store is None or self.id is None or self.closed:
+            return
+        saved = self.state.save()
+        try:
+            if self.kept and await store.load(self.id) is None:
+                return  # another process ended it meanwhile; to save it would bring it back
+            await store.save(self.id, saved)
+            self.kept = True
+        except Exception:  # the edge to somebody else's code: what was done has an answer
+            _log.exception("! the store keeps nothing; the session goes on in this process only")
 
     # -- the application -------------------------------------------------------------------
 

@@ -63,16 +63,22 @@ def serve_stdio(server: Server) -> None:
         loop.close()
         for stream in (sys.stdout, sys.stderr):
             stream.flush()
-        if _threads_left():
+        if threads_left():
             # The interpreter would wait for them, for ever perhaps.
             os._exit(0)
 
 
-def _threads_left() -> bool:
+def threads_left(named: str = "") -> bool:
+    """Wait a moment for threads, of which the interpreter would wait for the end; return whether
+    some are left. ``named``: only for those whose name begins so."""
     import threading
 
     here = threading.main_thread()
-    others = [one for one in threading.enumerate() if one is not here and not one.daemon]
+    others = [
+        one
+        for one in threading.enumerate()
+        if one is not here and not one.daemon and one.name.startswith(named)
+    ]
     for one in others:
         one.join(_GRACE / len(others))
     return any(one.is_alive() for one in others)

@@ -5,13 +5,14 @@ Knows sessions as names and JSON values.
 
 from __future__ import annotations
 
+import math
+import os
 import time
 from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
 if TYPE_CHECKING:
-    import os
     import sqlite3
     from collections.abc import Callable
 
@@ -114,8 +115,12 @@ class SqliteStore:
 
         self._idle = idle
         self._clock = clock
+        if os.fspath(path) != ":memory:":
+            # A session's name lets its owner in: nobody else on this machine shall read it.
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+        # Each statement stands alone, and the loop that runs them may be in another thread.
         self._connection: sqlite3.Connection = sqlite3.connect(
-            path, timeout=1.0, isolation_level=None
+            path, timeout=1.0, isolation_level=None, check_same_thread=False
         )
         self._run("PRAGMA journal_mode=WAL")
         self._run(
@@ -125,6 +130,7 @@ class SqliteStore:
 
     async def save(self, id: str, state: dict[str, Any]) -> None:
         """See :class:`Store`."""
+        self._sweep()
         self._run(
             "INSERT INTO sessions VALUES (?, ?, ?) ON CONFLICT (id) "
             "DO UPDATE SET used = excluded.used, state = excluded.state",
@@ -133,8 +139,10 @@ class SqliteStore:
 
     async def load(self, id: str) -> dict[str, Any] | None:
         """See :class:`Store`."""
-        self._sweep()
-        found = self._run("SELECT state FROM sessions WHERE id = ?", (id,)).fetchone()
+        # Nothing is written, so that another process that writes need not be waited for.
+        found = self._run(
+            "SELECT state FROM sessions WHERE id = ? AND used >= ?", (id, self._least())
+        ).fetchone()
         return msgspec.json.decode(found[0], type=dict[str, Any]) if found is not None else None
 
     async def delete(self, id: str) -> None:
@@ -154,9 +162,12 @@ class SqliteStore:
         """Close the file."""
         self._connection.close()
 
+    def _least(self) -> float:
+        return -math.inf if self._idle is None else self._clock() - self._idle
+
     def _sweep(self) -> None:
         if self._idle is not None:
-            self._run("DELETE FROM sessions WHERE used < ?", (self._clock() - self._idle,))
+            self._run("DELETE FROM sessions WHERE used < ?", (self._least(),))
 
     def _run(self, statement: str, values: tuple[Any, ...] = ()) -> sqlite3.Cursor:
         return self._connection.execute(statement, values)

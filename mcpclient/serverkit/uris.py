@@ -9,13 +9,15 @@ https://www.rfc-editor.org/rfc/rfc6570
 from __future__ import annotations
 
 import re
+from bisect import bisect_left, bisect_right
 
 from mcpclient.ground.errors import ConfigError, LocalProtocolError
 
-# A longer URI names nothing: matching takes time by its length.
-_LONGEST = 8192
+# A longer URI names nothing, and need not be remembered.
+LONGEST = 8192
 _EXPRESSION = re.compile(r"\{([+#]?)([A-Za-z0-9_.]+)\}")
-_MATCHES = {"": r"([^/?#,]+)", "+": r"(.+)", "#": r"#(.*)"}
+# Where the value of a simple variable ends at the latest.
+_STOP = re.compile(r"[/?#,]")
 _TRIPLET = re.compile(r"(?:%[0-9A-Fa-f]{2})+")
 
 
@@ -30,7 +32,7 @@ class UriTemplate:
         ConfigError: It is none, is of a level above 2, or cannot be read backwards.
     """
 
-    __slots__ = ("_pattern", "text", "variables")
+    __slots__ = ("_literals", "_signs", "text", "variables")
 
     def __init__(self, text: str) -> None:
         from mcpclient.protocol import templates  # not every server has any
@@ -57,22 +59,58 @@ class UriTemplate:
                 f"{text!r}: text must stand between two variables, or no URI tells where one ends",
                 key="uri_template",
             )
-        pattern = re.escape(literals[0])
-        for sign, literal in zip(parts[1::3], literals[1:], strict=True):
-            pattern += _MATCHES[sign] + re.escape(literal)
-        self._pattern = re.compile(pattern, re.DOTALL)
+        self._literals, self._signs = literals, parts[1::3]
 
     def match(self, uri: str) -> dict[str, str] | None:
         """Return the variables of a URI, percent-decoded, or None if it is not of this template."""
-        if len(uri) > _LONGEST:
+        first, *literals = self._literals
+        if len(uri) > LONGEST or not uri.startswith(first):
             return None
-        found = self._pattern.fullmatch(uri)
-        if found is None:
+        if not literals:
+            return {} if uri == first else None
+        stops = [stop.start() for stop in _STOP.finditer(uri)]
+        ends = self._ends(uri, literals, stops)
+        found: dict[str, str] = {}
+        start = len(first)
+        for place, (name, literal) in enumerate(zip(self.variables, literals, strict=True)):
+            end = self._end(uri, place, start, ends[place], stops)
+            if end is None:
+                return None
+            found[name] = unquoted(uri[start + (self._signs[place] == "#") : end])
+            start = end + len(literal)
+        return found
+
+    def _ends(self, uri: str, literals: list[str], stops: list[int]) -> list[list[int]]:
+        """Return where each variable may end so that all that follows fits: from the last one on.
+
+        A regular expression would try all ways to divide the text, of which a hostile client can
+        make as many as it likes.
+        """
+        last = len(uri) - len(literals[-1])
+        ends = [[last] if uri.endswith(literals[-1]) else []]
+        for place in range(len(literals) - 1, 0, -1):
+            literal = literals[place - 1]
+            fits: list[int] = []
+            at = uri.find(literal)
+            while at >= 0:
+                if self._end(uri, place, at + len(literal), ends[0], stops) is not None:
+                    fits.append(at)
+                at = uri.find(literal, at + 1)
+            ends.insert(0, fits)
+        return ends
+
+    def _end(
+        self, uri: str, place: int, start: int, ends: list[int], stops: list[int]
+    ) -> int | None:
+        """Return the farthest end of a variable that starts somewhere, or None."""
+        sign = self._signs[place]
+        most = len(uri)
+        if sign == "#" and not uri.startswith("#", start):
             return None
-        return {
-            name: unquoted(value)
-            for name, value in zip(self.variables, found.groups(), strict=True)
-        }
+        if sign == "" and (stop := bisect_left(stops, start)) < len(stops):
+            most = stops[stop]
+        at = bisect_right(ends, most)
+        return ends[at - 1] if at and ends[at - 1] > start else None
 
 
 def unquoted(text: str) -> str:

@@ -74,6 +74,8 @@ class Clock:
             RuntimeError: The loop that runs here has another clock: uvloop's, or trio's MockClock.
         """
         global _turned
+        # Another clock that was in use within this one may have given time back its own function.
+        time.monotonic = _monotonic
         if not (0 <= seconds < math.inf):
             raise ValueError(f"a clock is turned forward by some seconds, not by {seconds!r}")
         _check_loop()

@@ -257,6 +257,9 @@ class Play:
     def _ask(self, run: _Run, ask: plan.Ask) -> list[Act]:
         self._questions += 1
         run.ask = ask
+        if ask.expect is not None:
+            told = {"step": run.step.number, "method": ask.method, "life": self._life}
+            self._journal.write("asked", **told)
         key = f"ask-{self._questions}"
         if not run.stateless:
             self._asking[key] = run

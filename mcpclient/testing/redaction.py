@@ -6,9 +6,12 @@ stands as ``***`` and, when a recording is compared, means anything.
 
 from __future__ import annotations
 
+import base64
+import json
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 from mcpclient.transports.logs import hidden, is_secret, masked
 
@@ -20,6 +23,33 @@ HOME = "${HOME}"
 # A member of the protocol itself, which only sounds like a secret.
 _HARMLESS = frozenset({"progressToken"})
 _BEARER = re.compile(r"(?i)\b(bearer|basic)\s+[\w.~+/=-]{6,}")
+# More names of secrets than logs mask, since a recording is kept, and given to others.
+_NAMES = re.compile(
+    r"(?i)passphrase|\bpwd\b|\bauth\b|(?:private|access|secret|signing|encryption)[-_]?key"
+)
+# What stands in an address, or in the output of env: the part that is kept, then the secret.
+_PLACES = (
+    re.compile(r"(\w://[^\s/:@\"']*:)[^\s/@\"']+(?=@)"),
+    re.compile(
+        r"(?i)([?&#;](?:[\w.-]*(?:token|secret|passw|api[-_]?key|credential|signature)[\w.-]*"
+        r"|key|sig|pwd|auth)=)[^\s&#\"'<>]+"
+    ),
+    re.compile(
+        r"\b([A-Z0-9_]*(?:TOKEN|SECRET|PASSW|PASSPHRASE|_KEY|APIKEY|CREDENTIAL)[A-Z0-9_]*=)"
+        r"[^\s\"'\\]+"
+    ),
+)
+# Secrets that say by their shape what they are: of GitHub, OpenAI and Anthropic, Slack, AWS; JWTs;
+# private keys.
+_SHAPES = re.compile(
+    r"\bgh[pousr]_[A-Za-z0-9]{16,}|\bgithub_pat_\w{20,}|\bsk-[\w-]{16,}|\bxox[abeprs]-[\w-]{10,}"
+    r"|\bAKIA[0-9A-Z]{16}\b|\beyJ[\w-]{8,}\.eyJ[\w-]{8,}\.[\w-]*"
+    r"|-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)",
+    re.DOTALL,
+)
+# By these a mapping below a secret's name is known as the schema of a secret.
+_OF_SCHEMAS = frozenset({"$ref", "anyOf", "oneOf", "allOf", "enum", "const"})
+_TYPES = ("string", "number", "integer", "boolean", "object", "array", "null")
 
 
 class Redaction:
@@ -53,7 +83,8 @@ class Redaction:
         self.home = home
         self._compiled = [re.compile(one) for one in self.patterns]
         self._custom = custom
-        self._hidden = sorted(hidden(env), key=len, reverse=True)
+        forms = {form for value in hidden(env) for form in _forms(value)}
+        self._hidden = sorted(forms, key=len, reverse=True)
         self._place = str(Path.home()) if home else ""
 
     def knowing(self, env: Mapping[str, str]) -> Redaction:
@@ -70,6 +101,9 @@ class Redaction:
         for value in self._hidden:
             text = text.replace(value, MASK)
         text = _BEARER.sub(rf"\1 {MASK}", text)
+        text = _SHAPES.sub(MASK, text)
+        for place in _PLACES:
+            text = place.sub(rf"\1{MASK}", text)
         if '"' in text:  # it may hold JSON
             text = masked(text)
         for pattern in self._compiled:
@@ -92,12 +126,29 @@ class Redaction:
         if isinstance(value, list):
             return [self._clean(one, secret=secret) for one in value]
         if isinstance(value, dict):
-            # Below a secret's name a mapping is no secret, but mostly its schema.
+            within = secret and not _is_schema(value)
             return {
-                self.text(name): self._clean(one, secret=name not in _HARMLESS and is_secret(name))
+                self.text(name): self._clean(one, secret=within or _names_secret(name))
                 for name, one in value.items()
             }
         return value
+
+
+def _names_secret(name: str) -> bool:
+    return name not in _HARMLESS and (is_secret(name) or _NAMES.search(name) is not None)
+
+
+def _is_schema(value: dict[str, Any]) -> bool:
+    kind = value.get("type")
+    return isinstance(kind, list) or kind in _TYPES or not _OF_SCHEMAS.isdisjoint(value)
+
+
+def _forms(value: str) -> Iterable[str]:
+    """Yield how a secret may be written: as it is, in an address, in JSON in a text, in Base64."""
+    yield value
+    yield quote(value, safe="")
+    yield json.dumps(value)[1:-1]
+    yield base64.b64encode(value.encode("utf-8", "surrogateescape")).decode().rstrip("=")
 
 
 def _mapped(value: Any, change: Callable[[str], str]) -> Any:
@@ -153,7 +204,5 @@ def difference(recorded: Any, got: Any, ignore: Iterable[str] = (), place: str =
 
 
 def _shown(value: Any) -> str:
-    import json
-
     text = json.dumps(value)
     return text if len(text) <= 200 else f"{text[:200]}…"

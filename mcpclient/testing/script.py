@@ -340,13 +340,18 @@ class Script(Steps):
         for entry in self._journal.entries("unexpected"):
             asked = f"{entry['method']} {json.dumps(_plain(entry['params']))}"
             found.append(f"life {entry['life']}: nothing was scripted for {asked}")
+        answered = [(one["life"], one["step"]) for one in self._journal.entries("answer")]
+        for entry in self._journal.entries("asked"):
+            if (asked_by := (entry["life"], entry["step"])) in answered:
+                answered.remove(asked_by)
+                continue
+            step = self.plan.steps[entry["step"] - 1]
+            found.append(f"life {entry['life']}: {step}: {entry['method']} was never answered")
         happened = [entry["step"] for entry in self._journal.entries("step")]
         for step in self.plan.steps:
             count = happened.count(step.number)
             if step.times is not None and count < step.times:
-                often = "never happened"
-                if count:
-                    often = f"happened {count} of {step.times} times"
+                often = f"happened {count} of {step.times} times" if count else "never happened"
                 where = "" if step.life is None else f" in life {step.life}"
                 found.append(f"{step} {often}{where}")
         return found

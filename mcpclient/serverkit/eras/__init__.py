@@ -118,7 +118,8 @@ def read(session: Session, line: bytes) -> list[Item]:
         from mcpclient.serverkit.eras import gateway  # few servers have that profile
 
         return gateway.read(line)
-    return incoming.read(line, batches=session.version == "2025-03-26")
+    most = session.server.limits.batch
+    return incoming.read(line, batches=session.version == "2025-03-26", most=most)
 
 
 def of(session: Session, request: Request, claimed: str | None) -> Era:

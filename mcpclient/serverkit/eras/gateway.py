@@ -108,7 +108,7 @@ def read(line: bytes) -> list[Item]:
     What is empty, or more than one message, is a parse error here; an id of null makes a
     notification.
     """
-    bare = line.strip()
+    bare = line.strip(b" \t\r\n")
     if not bare or bare[:1] == b"[":
         return [incoming.fault(PARSE_ERROR, "Parse error: one JSON-RPC message is expected")]
     item = incoming.read_one(bare, null_is_absent=True)

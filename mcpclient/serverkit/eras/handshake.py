@@ -68,7 +68,11 @@ async def initialize(exchange: Exchange) -> dict[str, Any]:
     session.era = era = Handshake(state.version)
     # The frame of the hook speaks the version that was just agreed on.
     exchange.era = era
-    await server.begin(exchange)
+    try:
+        await server.begin(exchange)
+    except BaseException:
+        session.era = None  # it was not opened, and the client may try again
+        raise
     found = {
         "protocolVersion": state.version,
         "capabilities": era.capabilities(server.capabilities(state)),

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import logging
+import os
 import socket
 from typing import TYPE_CHECKING, Any
 
 from mcpclient.ground.errors import ConfigError
 from mcpclient.serverkit.http.app import AsgiApp, asgi
 from mcpclient.serverkit.http.call import is_loopback
+from mcpclient.serverkit.stdio import threads_left
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,6 +31,8 @@ def serve_http(
     **options: Any,
 ) -> None:
     """Serve over HTTP until SIGINT or SIGTERM comes.
+
+    If a plain function still runs in a thread after SIGINT, the process ends at once.
 
     Args:
         server: The server, or what :func:`asgi` made of it.
@@ -82,4 +86,6 @@ def serve_http(
         try:
             _Uvicorn(config).run(sockets=[listening])
         except KeyboardInterrupt:
-            pass  # it has ended in order already
+            # It has ended in order already, but for plain functions: Ctrl-C shall end them too.
+            if threads_left("AnyIO worker"):
+                os._exit(130)

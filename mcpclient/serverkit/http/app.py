@@ -240,6 +240,7 @@ class AsgiApp:
             if not any(_is_stateless(item) for item in items):
                 await self._sessions.post(call, session, items, peer, headers)
                 return
+            session.disown(items)
         session = self.server.open(peer=peer)
         try:
             for item in _items(session, body, claimed):

@@ -19,6 +19,7 @@ from mcpclient.protocol.versions import since
 from mcpclient.serverkit.http import answers
 from mcpclient.serverkit.http.streams import Channel, Desk, Reader
 from mcpclient.serverkit.incoming import Batch, Fault, Request
+from mcpclient.serverkit.lobby import StoreFailed
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -76,10 +77,14 @@ class Sessions:
             raise Refusal(400, "Bad request: the header Mcp-Session-Id is missing")
         session = None
         if _ID.fullmatch(given):
-            session = await self._server.resume(_key(given, peer), peer=peer)
+            try:
+                session = await self._server.resume(_key(given, peer), peer=peer)
+            except StoreFailed:
+                raise Refusal(503, "Busy: the session cannot be looked up now") from None
         if session is None:
             # Not to tell whether it is over or somebody else's.
             raise Refusal(404, "Session not found: begin a new one with initialize")
+        self._make_room(session)
         version = call.headers.get("mcp-protocol-version")
         if version is not None and session.version and version != session.version:
             raise Refusal(
@@ -168,7 +173,10 @@ class Sessions:
 
     async def end(self, session: Session) -> None:
         """End a session, as its client wishes."""
-        await self._server.end(session, "the client ended it")
+        try:
+            await self._server.end(session, "the client ended it")
+        except StoreFailed:
+            raise Refusal(503, "Busy: the session cannot be forgotten now") from None
 
     # -- running ---------------------------------------------------------------------------
 
@@ -237,16 +245,22 @@ class Sessions:
 
     # -- room, and the end -----------------------------------------------------------------
 
-    def _make_room(self) -> None:
-        """Have fewer sessions than may be open, one of which is about to be opened."""
+    def _make_room(self, resumed: Session | None = None) -> None:
+        """Have room for one more session that is about to be opened, or for one that was kept."""
         open = self._server.sessions
-        if len(open) < self._limits.sessions:
+        most = self._limits.sessions - (resumed is None)
+        if resumed is None or len(open) > most:
+            self._server.sweep()
+        if len(open) <= most:
             return
-        self._server.sweep()
-        if len(open) < self._limits.sessions:
-            return
-        idle = [one for one in open.values() if not (one.exchanges or self._is_read(one))]
+        idle = [
+            one
+            for one in open.values()
+            if one is not resumed and not (one.exchanges or self._is_read(one))
+        ]
         if not idle:
+            if resumed is not None:
+                resumed.close("there is no room for it")
             raise Refusal(503, "Busy: as many sessions are open as may be")
         min(idle, key=lambda one: one.used_at).close("others need its place")
 
