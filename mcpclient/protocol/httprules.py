@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from mcpclient.ground.errors import LocalProtocolError
 from mcpclient.ground.text import printable
 from mcpclient.protocol import methods, versions
 
@@ -69,20 +70,26 @@ def message_headers(item: Outgoing, session: str | None) -> list[Header]:
         session: The id of the session, in the handshake era, or None.
     """
     if stateless(item.version):
+        if not _PLAIN.fullmatch(item.method) or item.method != item.method.strip(" "):
+            raise LocalProtocolError(
+                f"the method {printable(repr(item.method), 100)} cannot be sent over HTTP: it goes "
+                "into a header, so it must be printable ASCII"
+            )
         headers = [(VERSION, item.version.encode()), (b"mcp-method", item.method.encode())]
         key = _NAMES.get(item.method)
         name = item.params.get(key) if key is not None and item.params is not None else None
         if isinstance(name, str):
             headers.append((b"mcp-name", encoded(name)))
         return headers
-    return session_headers(item.version if item.method != methods.INITIALIZE else "", session)
+    if item.method == methods.INITIALIZE:
+        return []  # a second one, with another version, begins another session (HTL-17)
+    return session_headers(item.version, session)
 
 
 def session_headers(version: str, session: str | None) -> list[Header]:
     """Return what tells a server of the handshake era which conversation this belongs to.
 
-    The header of the version is only sent where it exists: who opens does not know it yet, and
-    older servers may be strict (HTL-04, HTL-17).
+    The header of the version is only sent where it exists: older servers may be strict (HTL-04).
     """
     headers = [] if session is None else [(SESSION, session.encode())]
     if versions.since("2025-06-18", version):

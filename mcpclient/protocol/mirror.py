@@ -80,7 +80,8 @@ class Mirror:
         """
         if not self._tools or not isinstance(params, dict):
             return []
-        paths = self._tools.get(params.get("name", ""))
+        tool = params.get("name")
+        paths = self._tools.get(tool) if isinstance(tool, str) else None
         if paths is None:
             return []
         arguments = params.get("arguments")

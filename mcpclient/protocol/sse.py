@@ -9,6 +9,8 @@ https://html.spec.whatwg.org/multipage/server-sent-events.html
 
 from __future__ import annotations
 
+import re
+
 from msgspec import Struct
 
 from mcpclient.protocol.framing import LineSplitter, Oversize
@@ -18,6 +20,8 @@ _SLACK = 1024
 # An id or a name longer than this is no id or name; it would be sent back in a header.
 _SHORT = 1024
 _LONGEST_RETRY = 3_600_000
+# Nor is one that holds what no header may: with it no stream could ever be asked for again.
+_SENDABLE = re.compile(rb"[^\x00-\x1f\x7f]*")
 _BOM = b"\xef\xbb\xbf"
 
 
@@ -45,7 +49,6 @@ class EventReader:
     __slots__ = (
         "_after_cr",
         "_data",
-        "_held",
         "_id",
         "_limit",
         "_lines",
@@ -66,8 +69,8 @@ class EventReader:
         self._after_cr = False
         self._started = False
         self._name = ""
-        self._data: list[bytes] = []
-        self._held = 0
+        # One buffer: kept apart, very short lines would take many times what they hold.
+        self._data: bytes | bytearray | None = None
         self._spill: Oversize | None = None
         self._id: str | None = None
         self.last_id = last_id
@@ -102,15 +105,21 @@ class EventReader:
         if value[:1] == b" ":
             value = value[1:]
         if name == b"data":
-            self._data.append(value)
-            self._held += len(value) + 1
-            if self._limit is not None and self._held - 1 > self._limit:
-                whole = b"\n".join(self._data)
-                self._overflow(Oversize(len(whole), whole[:512], whole[-512:]))
+            if self._data is None:
+                self._data = value
+            else:
+                if isinstance(self._data, bytes):
+                    self._data = bytearray(self._data)
+                self._data += b"\n"
+                self._data += value
+            whole = self._data
+            if self._limit is not None and len(whole) > self._limit:
+                self._overflow(Oversize(len(whole), bytes(whole[:512]), bytes(whole[-512:])))
         elif name == b"event":
             self._name = value[:_SHORT].decode("utf-8", "replace")
         elif name == b"id":
-            if b"\0" not in value and len(value) <= _SHORT:
+            value = value.strip(b" \t")  # as whoever reads the header would
+            if len(value) <= _SHORT and _SENDABLE.fullmatch(value):
                 self._id = value.decode("utf-8", "replace")
         elif name == b"retry":
             if value.isdigit() and len(value) <= 12:
@@ -125,8 +134,7 @@ class EventReader:
         else:
             part = Oversize(part.length, head, part.tail)
         self._spill = part
-        self._data = []
-        self._held = 0
+        self._data = None
 
     def _end(self) -> Event | Oversize | None:
         self.count += 1
@@ -136,11 +144,7 @@ class EventReader:
         data, name, spill = self._data, self._name, self._spill
         self._id = None
         self._name = ""
+        self._data = self._spill = None
         if spill is not None:
-            self._spill = None
-            self._data, self._held = [], 0
             return spill
-        if not data:
-            return None
-        self._data, self._held = [], 0
-        return Event(name or "message", data[0] if len(data) == 1 else b"\n".join(data))
+        return None if data is None else Event(name or "message", bytes(data))

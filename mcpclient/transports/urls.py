@@ -21,6 +21,8 @@ _SAFE = "/%:@!$&'()*+,;=-._~?[]|"
 # A part of a path this long is more often a key than a word.
 _LONG = 20
 _HOST = re.compile(r"[A-Za-z0-9._-]+")
+# Letters that the rules of 2003 and of 2008 write in different ways: two hosts, and perhaps owners.
+_TWO_WAYS = re.compile("[ßς]")
 
 
 class HttpUrl(Struct, frozen=True):
@@ -92,6 +94,8 @@ def http_url(text: str) -> HttpUrl | None:
         name = host if ":" in host else host.encode("idna").decode("ascii")
     except (ValueError, UnicodeError):
         raise ValueError(f"{wanted}: its host or port cannot be read") from None
+    if _TWO_WAYS.search(host):
+        raise ValueError(f"{wanted}: write its host in ASCII, as xn--…, so that it is clear which")
     if not parts.netloc or not name or (":" not in name and not _HOST.fullmatch(name)) or port == 0:
         raise ValueError(f"{wanted}: its host or port cannot be read")
     login = ""

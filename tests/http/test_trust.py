@@ -268,5 +268,5 @@ async def test_a_server_without_its_package_is_refused_when_the_manager_opens(
         await manager.open()
     assert str(caught.value) == (
         "web.url: servers behind http and https URLs need one more package: "
-        "pip install mcpclient[http]"
+        "pip install 'mcpclient[http]'"
     )

@@ -29,6 +29,10 @@ _log = logging.getLogger("mcpclient")
 _HOPS = 5
 # What of a body is read that nobody asked for, so that its connection can be used again.
 _DRAINED = 65536
+# And for how long it is waited for.
+_DRAINING = 5.0
+# A value shorter than this is no secret, and stands in many texts by chance.
+_GUESSED = 6
 
 
 class NoCredentials(Exception):
@@ -69,6 +73,7 @@ class Courier:
         if url.login and not any(name == b"authorization" for name, _ in self._fixed):
             self._fixed.append((b"authorization", url.login.encode()))
         self._auth = auth
+        self._given: list[Header] = []
         self._timeouts = timeouts
 
     async def send(
@@ -107,6 +112,22 @@ class Courier:
             raise
         await drained(answer)
         return await self._followed(method, self._with(headers, fresh), body, to)
+
+    def masked(self, body: bytes, *more: str | None) -> bytes:
+        """Return a body as it may be shown: some servers repeat what they were sent.
+
+        Args:
+            body: The body.
+            more: Other secrets that were sent.
+        """
+        told = [value for _, value in self._fixed + self._given]
+        told += [one.encode() for one in more if one]
+        # Longer ones first: they begin with the scheme of the credentials, others may not.
+        parts = {part for one in told for part in (one, one.rpartition(b" ")[2])}
+        for secret in sorted(parts, key=len, reverse=True):
+            if len(secret) >= _GUESSED:
+                body = body.replace(secret, b"***")
+        return body
 
     def release(self) -> None:
         """Let the connections go. Twice is no fault."""
@@ -151,7 +172,9 @@ class Courier:
                 return []
             if not isinstance(given, Mapping):
                 raise TypeError(f"it returned {type(given).__name__}, not a mapping or None")
-            return [checked(name, value) for name, value in given.items()]
+            told = [checked(name, value) for name, value in given.items()]
+            self._given = told or self._given
+            return told
         except Exception as problem:  # the user's code: it must not end the server
             _log.exception("%s ! auth raised", self._server)
             raise NoCredentials(f"auth raised {type(problem).__name__}") from problem
@@ -166,9 +189,10 @@ async def drained(answer: Answer, limit: int = _DRAINED) -> bytes:
     parts: list[bytes] = []
     held = 0
     try:
-        while held < limit and (chunk := await answer.chunk()):
-            parts.append(chunk)
-            held += len(chunk)
+        with anyio.move_on_after(_DRAINING):
+            while held < limit and (chunk := await answer.chunk()):
+                parts.append(chunk)
+                held += len(chunk)
     except Cut:
         pass  # what came says enough
     finally:

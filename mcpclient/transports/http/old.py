@@ -83,7 +83,11 @@ class OldTransport:
 
     def withdraw(self, item: Outgoing) -> bool:
         """See :class:`~mcpclient.transports.base.Transport`."""
-        return self._lanes.take_back(item) or not item.written
+        if self._lanes.take_back(item):
+            return True
+        if not item.written:
+            self._lanes.cut(item)
+        return not item.written
 
     def stderr_tail(self) -> str:
         """See :class:`~mcpclient.transports.base.Transport`. There is none."""
@@ -130,6 +134,11 @@ class OldTransport:
         except Exception as fault:  # the task's outer edge: the call must not wait for its time-out
             _log.exception("%s ! an exchange failed", self._server)
             problem = CallLost(f"a fault in mcpclient itself: {fault!r}")
+        except BaseException:  # as in HttpTransport
+            if item.id is not None and self._lanes.has(item) and self._sink is not None:
+                ended = CallLost("the exchange was cancelled, perhaps from within auth")
+                self._sink.failed(item, ended)
+            raise
         if problem is not None and self._sink is not None:
             if item.id is not None:
                 self._sink.failed(item, problem)
@@ -142,7 +151,7 @@ class OldTransport:
         body = await drained(answer)
         if 200 <= answer.status < 300:
             return None  # whatever stands in the body: the answer comes on the stream (SSE-02)
-        return refusal(answer, body, self._courier.url)
+        return refusal(answer, self._courier.masked(body), self._courier.url)
 
     # -- what the server says ----------------------------------------------------------------
 
@@ -155,7 +164,7 @@ class OldTransport:
                 kind = media_type(answer.header(b"content-type"))
                 if answer.status != 200 or kind != EVENTS:
                     body = await drained(answer)
-                    self._refuse(refusal(answer, body, self._courier.url))
+                    self._refuse(refusal(answer, self._courier.masked(body), self._courier.url))
                     words = f"HTTP {answer.status} {kind} came instead of a stream of events"
                 else:
                     await self._heard(answer)
@@ -169,6 +178,9 @@ class OldTransport:
             words = f"its stream broke: {problem}"
         except NoCredentials as problem:
             words = str(problem)
+        except Exception as fault:  # the task's outer edge: nobody would hear the answers any more
+            _log.exception("%s ! its stream failed", self._server)
+            words = f"a fault in mcpclient itself: {fault!r}"
         finally:
             self._listening = False
             self._quiet.set()

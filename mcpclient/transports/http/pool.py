@@ -134,7 +134,7 @@ class Origin:
         Args:
             method: ``POST``, ``GET`` or ``DELETE``.
             url: The endpoint; of this origin.
-            headers: All but ``Host`` and ``Content-Length``.
+            headers: All but ``Host``, ``Accept-Encoding`` and ``Content-Length``.
             body: The body, or None.
             write: For how many seconds the peer may take no byte.
 
@@ -145,7 +145,7 @@ class Origin:
         pool = self._pool
         if pool is None:
             pool = await self._made()
-        host = [(b"host", url.authority.encode()), *headers]
+        host = [(b"host", url.authority.encode()), (b"accept-encoding", b"identity"), *headers]
         if body is not None:
             host.append((b"content-length", str(len(body)).encode()))
         request = httpcore2.Request(
@@ -256,6 +256,9 @@ class Pools:
         self._ending.discard(origin)
 
 
+_PROXIES = ("http", "https", "socks5", "socks5h")
+
+
 def _pool(
     proxy: httpcore2.Proxy | None, trust: ssl.SSLContext | None
 ) -> httpcore2.AsyncConnectionPool:
@@ -280,12 +283,23 @@ def _proxy_for(url: HttpUrl) -> httpcore2.Proxy | None:
         return None
     if "://" not in text:
         text = f"http://{text}"
-    parts = urlsplit(text)
+    odd = Unreached(
+        "the proxy that the environment names cannot be used: write such as "
+        "http://name:password@host:3128, what is special in it percent-encoded",
+        final=True,
+    )
+    try:
+        parts = urlsplit(text)
+        port = "" if parts.port is None else f":{parts.port}"
+        host = (parts.hostname or "").encode("ascii").decode()
+    except ValueError:  # its words may be half of a password
+        raise odd from None
+    if not host or parts.scheme not in _PROXIES:
+        raise odd
     auth = None
     if parts.username is not None:
-        auth = (unquote(parts.username), unquote(parts.password or ""))
-    host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname
-    port = "" if parts.port is None else f":{parts.port}"
+        auth = (unquote(parts.username).encode(), unquote(parts.password or "").encode())
+    host = f"[{host}]" if ":" in host else host
     if parts.scheme.startswith("socks") and find_spec("socksio") is None:
         raise Unreached("a SOCKS proxy needs one more package: pip install socksio", final=True)
     return httpcore2.Proxy(f"{parts.scheme}://{host}{port}", auth=auth)

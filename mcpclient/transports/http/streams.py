@@ -132,6 +132,7 @@ class Listener:
         self._reader = EventReader(limit)
         self._limit = limit
         self._opened = False
+        self._refused = False
 
     async def run(self) -> None:
         """Listen until there is nothing to listen to."""
@@ -144,6 +145,9 @@ class Listener:
                     return
                 brought = self._reader.count > count or time.monotonic() - begun > CAP
                 usual = FIRST if brought else usual
+                if self._refused:
+                    # What a server says of its streams is not for the time when it offers none.
+                    least = max(least, usual)
                 await anyio.sleep(max(least, pause(self._reader, usual)))
                 usual = min(usual * 2, CAP)
         finally:
@@ -152,14 +156,14 @@ class Listener:
     async def _once(self) -> float | None:
         """Follow one stream to its end; return how long to wait at least, or None to stop."""
         headers = [ACCEPT, *self._home.session_headers(), *resuming(self._reader)]
+        self._refused = True
         try:
             answer = await self._courier.send("GET", headers)
         except Unreached as problem:
             self._home.unreached(problem)
             return None
-        except NoCredentials:
-            return None
-        except Cut:
+        except (NoCredentials, Cut):
+            self._settled()
             return 0.0
         try:
             return await self._heard(answer)
@@ -176,6 +180,7 @@ class Listener:
             if self._opened and old.last_id is None:
                 self._sink.lapsed()
             self._opened = True
+            self._refused = False
             self._settled()
             self._reader = EventReader(self._limit, old.last_id, old.retry)
             self._reader.count = old.count
@@ -188,5 +193,6 @@ class Listener:
         if status in (408, 409, 425, 429) or status >= 500:
             # 409: the server has not noticed yet that the old one ended (B232).
             return retry_after(answer.header(b"retry-after"), time.time()) or 0.0
-        _log.debug("%s = no stream by GET: HTTP %d %s", self._courier.url, status, kind)
+        lost = logging.WARNING if self._opened else logging.DEBUG  # many never offer one
+        _log.log(lost, "%s = no stream by GET: HTTP %d %s", self._courier.url, status, kind)
         return None

@@ -51,7 +51,6 @@ _log = logging.getLogger("mcpclient")
 POST: list[Header] = [
     (b"content-type", JSON.encode()),
     (b"accept", f"{JSON}, {EVENTS}".encode()),
-    (b"accept-encoding", b"identity"),
 ]
 # How many notifications and answers of ours are on the wire at the same time.
 NOTES = 16
@@ -205,6 +204,12 @@ class HttpTransport:
         except Exception as fault:  # the task's outer edge: the call must not wait for its time-out
             _log.exception("%s ! an exchange failed", self._server)
             problem = CallLost(f"a fault in mcpclient itself: {fault!r}")
+        except BaseException:
+            # Whoever cuts an exchange takes it off the lanes first; so a task that `auth` waited
+            # for was cancelled, or the loop ends.
+            if item.id is not None and self._lanes.has(item):
+                self._fail(item, CallLost("the exchange was cancelled, perhaps from within auth"))
+            raise
         if problem is not None:
             self._fail(item, problem)
 
@@ -219,11 +224,13 @@ class HttpTransport:
     async def _tell(self, item: Outgoing) -> None:
         """Send what gets no answer. Whatever the server says to it, the session goes on (B245)."""
         try:
-            with anyio.move_on_after(_NOTICE):
+            with anyio.move_on_after(_NOTICE) as scope:
                 answer = await self._post(item)
                 body = await drained(answer)
                 if not 200 <= answer.status < 300:
-                    self._fail(item, refusal(answer, body, self._courier.url))
+                    self._fail(item, self._refusal(answer, body))
+            if scope.cancelled_caught:
+                self._fail(item, CallLost(f"no answer to it within {_NOTICE:g} s"))
         finally:
             if item.method == methods.INITIALIZED:
                 self._listen(item.version)
@@ -245,7 +252,7 @@ class HttpTransport:
                 return None
             if self._told(item, answer, body):
                 return None
-            return refusal(answer, body, self._courier.url)
+            return self._refusal(answer, body)
         finally:
             await answer.close()
 
@@ -257,6 +264,10 @@ class HttpTransport:
         item.written = True
         return await self._courier.send("POST", headers, item.frame)
 
+    def _refusal(self, answer: Answer, body: bytes) -> McpClientError:
+        shown = self._courier.masked(body, self._session)
+        return refusal(answer, shown, self._courier.url)
+
     def _told(self, item: Outgoing, answer: Answer, body: bytes) -> bool:
         """Return whether a body answers the request, whatever the status (HTTP-18)."""
         if answer.status in (401, 403) or self._sink is None:
@@ -266,11 +277,16 @@ class HttpTransport:
 
     async def _answered(self, item: Outgoing, answer: Answer) -> McpClientError | None:
         kind = media_type(answer.header(b"content-type"))
+        coding = (answer.header(b"content-encoding") or "identity").strip().lower()
+        if coding != "identity":
+            shown = sample(coding.encode(), 50)
+            return RemoteProtocolError(f"the answer is compressed ({shown}): nobody asked for that")
         if kind == EVENTS:
             return await self._streamed(item, answer)
         body = await self._body(item, answer)
         if item.settled or self._told(item, answer, body):
             return None
+        body = self._courier.masked(body, self._session)
         if not body.strip():
             return RemoteProtocolError(f"HTTP {answer.status} came without an answer in it")
         if kind.endswith("json"):
@@ -325,17 +341,20 @@ class HttpTransport:
                 answer = await self._courier.send("GET", headers)
             except (Unreached, Cut):
                 continue
+            except NoCredentials as problem:  # the call itself was sent: it may have been done
+                return f"{broken}, and cannot be resumed ({problem})"
             try:
                 kind = media_type(answer.header(b"content-type"))
                 if answer.status == 200 and kind == EVENTS:
                     reader = EventReader(self._limits.frame, reader.last_id, reader.retry)
                     reader.count = count
-                    failures = 0
                     await streams.read(answer, reader, sink, item)
+                    failures = 0
                 elif answer.status < 500 and answer.status not in (409, 425, 429):
                     return f"{broken}, and cannot be resumed (HTTP {answer.status})"
             except Cut:
-                failures += reader.count == count
+                if reader.count > count:
+                    failures = 0
             finally:
                 await answer.close()
         return broken

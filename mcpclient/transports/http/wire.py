@@ -6,17 +6,21 @@ reader one more look; in one packet, a call takes about a tenth less time.
 
 from __future__ import annotations
 
+import ssl
 from typing import TYPE_CHECKING, Any
 
 import anyio
 import httpcore2
 
 if TYPE_CHECKING:
-    import ssl
     from collections.abc import Iterable
 
 # Parts longer than this in all are not held back: copying them costs more than it saves.
 _TOGETHER = 65536
+# How long a proxy may take to answer what it is told before the request: the library sets no bound.
+_PROXY = 10.0
+# How that begins: a CONNECT, and the three messages of SOCKS5. No request of ours begins so.
+_TO_PROXY = (b"CONNECT ", b"\x05", b"\x01")
 
 
 class Backend(httpcore2.AnyIOBackend):
@@ -40,6 +44,7 @@ class _Joining(httpcore2.AsyncNetworkStream):
         self._stream = stream
         self._held = b""
         self._patience: float | None = None
+        self._to_proxy = False
 
     async def write(self, buffer: bytes, timeout: float | None = None) -> None:
         self._held += buffer
@@ -53,11 +58,20 @@ class _Joining(httpcore2.AsyncNetworkStream):
                 await self._flush()
             except httpcore2.WriteError:
                 pass  # the server may have answered before it read all, and hung up
-        return await self._stream.read(max_bytes, timeout)
+        try:
+            return await self._stream.read(max_bytes, _PROXY if self._to_proxy else timeout)
+        except httpcore2.ReadTimeout:
+            raise httpcore2.ConnectTimeout from None  # nothing else sets a bound
+        except ssl.SSLError as problem:  # a server may refuse our certificate as late as here
+            raise httpcore2.ReadError(problem) from problem
 
     async def _flush(self) -> None:
         held, self._held = self._held, b""
-        await self._stream.write(held, self._patience)
+        self._to_proxy = held.startswith(_TO_PROXY)
+        try:
+            await self._stream.write(held, self._patience)
+        except ssl.SSLError as problem:
+            raise httpcore2.WriteError(problem) from problem
 
     async def aclose(self) -> None:
         await self._stream.aclose()
