@@ -5,10 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from mcpclient.protocol.httprules import checked
-from mcpclient.transports.addresses import address_of
-from mcpclient.transports.urls import SCHEMES, http_url
-
 # What the files of editors call them.
 _KINDS = {
     "stdio": "stdio",
@@ -62,6 +58,11 @@ def check_remote(url: object, headers: object, auth: Any, args: object) -> None:
         return
     if not isinstance(url, str):
         raise ValueError(f"url must be text, not {type(url).__name__}")
+    # Reading URLs is loaded by who writes one.
+    from mcpclient.protocol.httprules import checked
+    from mcpclient.transports.addresses import address_of
+    from mcpclient.transports.urls import SCHEMES
+
     if args:
         raise ValueError("args go with a command, not with a url")
     if not _is_http(url):
@@ -75,4 +76,6 @@ def check_remote(url: object, headers: object, auth: Any, args: object) -> None:
 
 
 def _is_http(url: str) -> bool:
+    from mcpclient.transports.urls import http_url
+
     return http_url(url) is not None

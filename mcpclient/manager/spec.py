@@ -18,7 +18,6 @@ from mcpclient.ground.options import Limits, Timeouts
 from mcpclient.manager.remote import check_remote, kind_of
 from mcpclient.protocol.versions import check_era
 from mcpclient.supervision.policy import PATIENT, RestartPolicy
-from mcpclient.transports.urls import shown
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -155,7 +154,11 @@ class ServerSpec(_Options, frozen=True):
     @property
     def address(self) -> str:
         """What may be shown of its URL: no name, password or query; empty if it has none."""
-        return "" if self.url is None else shown(self.url)
+        if self.url is None:
+            return ""
+        from mcpclient.transports.urls import shown
+
+        return shown(self.url)
 
     def dial(
         self, loop: Loop, connect: Callable[[ServerSpec], Awaitable[Transport]]

@@ -9,7 +9,6 @@ https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/stream
 
 from __future__ import annotations
 
-import base64
 import re
 from typing import TYPE_CHECKING
 
@@ -105,6 +104,8 @@ def encoded(text: str) -> bytes:
     if _PLAIN.fullmatch(text) and text == text.strip(" "):
         if not (text.startswith("=?base64?") and text.endswith("?=")):
             return text.encode()
+    import base64  # most names are plain
+
     # A lone surrogate has no UTF-8; a mark in its place is refused by the server, which is right.
     return b"=?base64?" + base64.b64encode(text.encode("utf-8", "replace")) + b"?="
 
