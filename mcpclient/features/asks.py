@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -185,6 +184,8 @@ def _root(one: Any) -> dict[str, Any]:
         return {**one, "uri": _checked(one.get("uri"))}
     if isinstance(one, str) and ("://" in one or one.startswith("file:")):
         return {"uri": _checked(one)}
+    from pathlib import Path  # only who names roots needs it
+
     path = Path(one).absolute()
     if ".." in path.parts:
         path = path.resolve()  # what the system would make of it
