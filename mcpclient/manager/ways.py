@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 # Starting a process takes a core for milliseconds; more of them at once only get in each other's
 # way, and in that of the loop.
-_SPAWNERS = 4
+_SPAWNERS = 2
 
 
 class Ways:
