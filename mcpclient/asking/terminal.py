@@ -48,7 +48,7 @@ class Terminal:
         try:
             termios.tcflush(self.fd, termios.TCIFLUSH)
             self._mode = termios.tcgetattr(self.fd)
-        except BaseException:
+        except BaseException:  # Ctrl-C too: nobody else closes it
             os.close(self.fd)
             raise
         self._read: Read | None = None

@@ -269,7 +269,7 @@ class Portal:
             self.submit(call)
             wait(call)
             return call.take()
-        except BaseException:
+        except BaseException:  # Ctrl-C above all: nobody waits for the work any more
             call.abort()
             raise
 

@@ -125,7 +125,7 @@ async def kept_in(call: Callable[[], Any], *, here: bool) -> Any:
         found = call() if here else await in_thread(call)
         # A plain function may wrap an async one.
         return await found if inspect.isawaitable(found) else found
-    except BaseException as problem:
+    except BaseException as problem:  # somebody's code may raise what would end the program
         if not _is_stray(problem):
             raise
         raise _stray(problem) from problem

@@ -64,14 +64,14 @@ async def test_the_kit_asks_the_manager_over_http(url: str, era: str) -> None:
         return {"action": "accept", "content": content}
 
     async with Manager(
-        {"kit": at(url, era)}, roots=["file:///tmp/a"], on_sample=sample, on_elicit=elicit
+        {"kit": at(url, era)}, roots=["file:///data/a"], on_sample=sample, on_elicit=elicit
     ) as manager:
         kit = manager["kit"]
         sampled = await kit.invoke_tool("test_sampling", {"prompt": "?"})
         assert sampled.text == "LLM response: Paris"
         elicited = await kit.invoke_tool("test_elicitation", {"message": "?"})
         assert '"username": "ann"' in elicited.text
-        assert (await kit.invoke_tool("list_roots")).text == '["file:///tmp/a"]'
+        assert (await kit.invoke_tool("list_roots")).text == '["file:///data/a"]'
 
 
 @pytest.mark.parametrize("era", ERAS)

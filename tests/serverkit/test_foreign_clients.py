@@ -77,7 +77,7 @@ def test_a_client_that_we_did_not_write_finds_all_that_there_is(
     assert seen["sampled"] == "LLM response: Paris"
     person = '{"username": "ann", "email": "ann@example.com"}'
     assert seen["elicited"] == f"User response: action=accept, content={person}"
-    assert seen["roots"] == '["file:///tmp/a"]'
+    assert seen["roots"] == '["file:///data/a"]'
     assert "Tool not found: no_such_tool" in seen["unknown"]
     if client == "official":
         assert seen["updated"] == "everything://counter"

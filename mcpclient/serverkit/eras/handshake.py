@@ -70,7 +70,7 @@ async def initialize(exchange: Exchange) -> dict[str, Any]:
     exchange.era = era
     try:
         await server.begin(exchange)
-    except BaseException:
+    except BaseException:  # a cancellation too
         session.era = None  # it was not opened, and the client may try again
         raise
     found = {

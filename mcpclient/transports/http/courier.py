@@ -107,7 +107,7 @@ class Courier:
             fresh = await self._asked(told[0] if told else Challenge(""))
             if fresh == given or not fresh:
                 return answer
-        except BaseException:
+        except BaseException:  # a cancellation too: the answer holds a connection
             await answer.close()
             raise
         await drained(answer)

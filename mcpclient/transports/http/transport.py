@@ -204,7 +204,7 @@ class HttpTransport:
         except Exception as fault:  # the task's outer edge: the call must not wait for its time-out
             _log.exception("%s ! an exchange failed", self._server)
             problem = CallLost(f"a fault in mcpclient itself: {fault!r}")
-        except BaseException:
+        except BaseException:  # a cancellation
             # Whoever cuts an exchange takes it off the lanes first; so a task that `auth` waited
             # for was cancelled, or the loop ends.
             if item.id is not None and self._lanes.has(item):

@@ -84,7 +84,7 @@ class _Joining(httpcore2.AsyncNetworkStream):
     ) -> httpcore2.AsyncNetworkStream:
         try:
             return _Joining(await self._stream.start_tls(ssl_context, server_hostname, timeout))
-        except BaseException:
+        except BaseException:  # a cancellation
             # The library closes it only if it was no cancellation.
             with anyio.CancelScope(shield=True):
                 await self._stream.aclose()

@@ -52,7 +52,7 @@ async def drive(mode: str, target: list[str]) -> dict[str, Any]:
         server,
         mode=mode,
         timeout=30,
-        roots=["file:///tmp/a"],
+        roots=["file:///data/a"],
         sampling_handler=sample,
         elicitation_handler=elicit,
         log_handler=log,

@@ -49,7 +49,7 @@ async def elicit(context: Any, params: types.ElicitRequestParams) -> types.Elici
 
 async def roots(context: Any) -> types.ListRootsResult:
     """Tell a root."""
-    return types.ListRootsResult(roots=[types.Root(uri="file:///tmp/a")])
+    return types.ListRootsResult(roots=[types.Root(uri="file:///data/a")])
 
 
 def text(result: Any) -> str:
