@@ -1,8 +1,8 @@
 """Servers behind nginx: streams that it buffers, and what is idle that it cuts.
 
-By itself it cuts what was silent for 60 s, and the official SDK's server speaks before that. Here it
-cuts after one second, which is the same to us: nothing on our side knows the number. A stream that lasted is
-asked for again at once, one that did not after a pause.
+By itself it cuts what was silent for 60 s, and the official SDK's server speaks before that. Here
+it cuts after one second, which is the same to us: nothing on our side knows the number. A stream
+that lasted is asked for again at once, one that did not after a pause.
 """
 
 from __future__ import annotations
